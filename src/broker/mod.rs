@@ -1,0 +1,1 @@
+//! The same verbs over a session's Unix socket.

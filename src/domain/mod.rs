@@ -1,0 +1,6 @@
+//! The pure centre: values and decisions, no I/O, no clock, no other layer.
+
+pub mod frozen;
+pub mod id;
+pub mod time;
+pub mod workflow;

@@ -1,0 +1,1 @@
+//! The workflow format: read, validate, freeze.

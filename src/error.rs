@@ -1,0 +1,310 @@
+//! What a user is told when something can't be done: one type, one closed catalog, one table to exit codes.
+//!
+//! Each layer has typed errors of its own; the conversions here are the only place where a hint is chosen.
+//! This file does not know how an error is rendered (`cli::output` does) or who asked.
+
+use serde::{Deserialize, Serialize};
+
+/// The result of every verb.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A literal command that moves things on, why, and who may type it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Next {
+    /// The command, word by word.
+    pub argv: Vec<String>,
+    /// What it is good for.
+    pub why: String,
+    /// `anyone`, `operator`, `person` or `session`.
+    pub who: String,
+}
+
+impl Next {
+    /// A next command from its words.
+    pub fn new(who: &str, why: impl Into<String>, argv: &[&str]) -> Self {
+        Next { argv: argv.iter().map(|word| (*word).to_owned()).collect(), why: why.into(), who: who.to_owned() }
+    }
+}
+
+/// The class of an error; it decides the exit code (design section 15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The thing asked for was tried and failed.
+    Failed,
+    /// The words make no sense.
+    Usage,
+    /// The run needs an operator.
+    NeedsOperator,
+    /// The run waits for a person.
+    WaitingHuman,
+    /// Refused by state, lease, fence or freshness.
+    Refused,
+    /// Refused by scope or path.
+    Scope,
+    /// Refused by capability, trust or constrained mode.
+    Capability,
+    /// Invalid workflow, configuration, contract or patch.
+    Invalid,
+    /// Store missing, newer, foreign, corrupt, or on an unsuitable file system.
+    Store,
+    /// Store busy.
+    Busy,
+    /// git, sandbox, command, disk full.
+    Environment,
+    /// A fault of this program.
+    Bug,
+    /// Ended by a signal.
+    Interrupted,
+    /// A wait ran out of time.
+    TimedOut,
+}
+
+impl Kind {
+    /// The process exit code of the class.
+    pub const fn exit(self) -> u8 {
+        match self {
+            Kind::Failed => 1,
+            Kind::Usage => 2,
+            Kind::NeedsOperator => 3,
+            Kind::WaitingHuman => 4,
+            Kind::Refused => 5,
+            Kind::Scope => 6,
+            Kind::Capability => 7,
+            Kind::Invalid => 8,
+            Kind::Store => 9,
+            Kind::Busy | Kind::TimedOut => 10,
+            Kind::Environment => 11,
+            Kind::Bug => 70,
+            Kind::Interrupted => 130,
+        }
+    }
+}
+
+macro_rules! catalog {
+    ($($(#[doc = $doc:literal])* $variant:ident $word:literal $kind:ident;)*) => {
+        /// The closed catalog: a stable word a code, one class a code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code { $($(#[doc = $doc])* $variant,)* }
+
+        impl Code {
+            /// Every code, in the order of the catalog.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The stable word.
+            pub const fn word(self) -> &'static str {
+                match self { $(Code::$variant => $word,)* }
+            }
+
+            /// The class.
+            pub const fn kind(self) -> Kind {
+                match self { $(Code::$variant => Kind::$kind,)* }
+            }
+
+            /// The code that a word stands for.
+            pub fn from_word(word: &str) -> Option<Code> {
+                match word { $($word => Some(Code::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+catalog! {
+    /// Something that was tried failed.
+    Failed "failed" Failed;
+    /// Findings of an audit or a check.
+    Findings "findings" Failed;
+    /// Wrong words.
+    Usage "usage" Usage;
+    /// Several candidates, none named.
+    Ambiguous "ambiguous" Usage;
+    /// Another driver holds the run and `--exclusive` was asked for.
+    DriverActive "driver_active" Usage;
+    /// The named thing does not exist.
+    NotFound "not_found" Usage;
+    /// The run needs an operator.
+    NeedsOperator "needs_operator" NeedsOperator;
+    /// The run waits for a person.
+    WaitingHuman "waiting_human" WaitingHuman;
+    /// The state does not allow it.
+    InvalidTransition "invalid_transition" Refused;
+    /// The run is not started, stopped or paused.
+    NotRunning "not_running" Refused;
+    /// Another answer was given before.
+    AlreadyAnswered "already_answered" Refused;
+    /// The lease is over.
+    LeaseEnded "lease_ended" Refused;
+    /// The fence has moved on.
+    StaleFence "stale_fence" Refused;
+    /// The session is closed, lost or expired.
+    SessionEnded "session_ended" Refused;
+    /// A working author blocks the fresh reviewer.
+    FreshRefused "fresh_refused" Refused;
+    /// The slot has as many sessions as work.
+    SlotCovered "slot_covered" Refused;
+    /// A review of one's own work, or by a contaminated process.
+    NotIndependent "not_independent" Refused;
+    /// A finding that was published before, byte for byte.
+    FindingRepeated "finding_repeated" Refused;
+    /// The same request key with another request.
+    RequestReused "request_reused" Refused;
+    /// Something is still held.
+    StillHeld "still_held" Refused;
+    /// A path leaves its folder.
+    PathTraversal "path_traversal" Scope;
+    /// A symbolic link where none may be.
+    SymlinkRefused "symlink_refused" Scope;
+    /// An artifact that is not a plain file.
+    NotARegularFile "not_a_regular_file" Scope;
+    /// Larger than allowed.
+    TooLarge "too_large" Scope;
+    /// A lane may not do this.
+    CapabilityDenied "capability_denied" Capability;
+    /// Only a person may do this.
+    PersonRequired "person_required" Capability;
+    /// Commands that nobody has trusted.
+    Untrusted "untrusted" Capability;
+    /// The token does not belong to the session.
+    BadToken "bad_token" Capability;
+    /// The workflow is wrong.
+    InvalidWorkflow "invalid_workflow" Invalid;
+    /// The configuration is wrong.
+    InvalidConfig "invalid_config" Invalid;
+    /// The answer is wrong.
+    InvalidResult "invalid_result" Invalid;
+    /// A tree that this version can't make.
+    TreeUnsupported "tree_unsupported" Invalid;
+    /// Reserved for a later version.
+    NotYet "not_yet" Invalid;
+    /// There is no store here.
+    NoStore "no_store" Store;
+    /// The store was made by a newer version.
+    StoreNewer "store_newer" Store;
+    /// The file belongs to another program.
+    StoreForeign "store_foreign" Store;
+    /// The file is damaged.
+    StoreCorrupt "store_corrupt" Store;
+    /// The file can't be read.
+    StoreUnreadable "store_unreadable" Store;
+    /// The file was moved, replaced or deleted while in use.
+    StoreReplaced "store_replaced" Store;
+    /// The folder is a link, another user's, or on a network file system.
+    StoreUnsafe "store_unsafe" Store;
+    /// Somebody else writes for too long.
+    StoreBusy "store_busy" Busy;
+    /// A wait ran out of time.
+    TimedOut "timed_out" TimedOut;
+    /// The disk is full.
+    DiskFull "disk_full" Environment;
+    /// A command is missing or could not be started.
+    CommandMissing "command_missing" Environment;
+    /// The operating system refused.
+    Io "io" Environment;
+    /// A check could not run.
+    NotRun "not_run" Environment;
+    /// A fault of this program.
+    Bug "bug" Bug;
+    /// Ended by a signal.
+    Interrupted "interrupted" Interrupted;
+}
+
+/// What, why, and what to do next.
+#[derive(Debug)]
+pub struct Error {
+    /// The stable code.
+    pub code: Code,
+    /// A lowercase fragment: what, who, until when.
+    pub message: String,
+    /// What lies underneath, outermost first.
+    pub causes: Vec<String>,
+    /// Sentences that help.
+    pub hints: Vec<String>,
+    /// Literal commands that help, at most three.
+    pub next: Vec<Next>,
+}
+
+impl Error {
+    /// An error with nothing but its message.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Error { code, message: message.into(), causes: Vec::new(), hints: Vec::new(), next: Vec::new() }
+    }
+
+    /// Adds a sentence that helps.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Adds what lies underneath.
+    pub fn cause(mut self, cause: impl std::fmt::Display) -> Self {
+        self.causes.push(cause.to_string());
+        self
+    }
+
+    /// Adds a literal command that helps.
+    pub fn next(mut self, next: Next) -> Self {
+        self.next.push(next);
+        self
+    }
+
+    /// The class.
+    pub const fn kind(&self) -> Kind {
+        self.code.kind()
+    }
+
+    /// The process exit code.
+    pub const fn exit(&self) -> u8 {
+        self.code.kind().exit()
+    }
+
+    /// The JSON form, `striatum.error/1`.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "schema": "striatum.error/1",
+            "code": self.code.word(),
+            "kind": self.kind(),
+            "exit": self.exit(),
+            "message": self.message,
+            "causes": self.causes,
+            "hints": self.hints,
+            "next": self.next,
+        })
+    }
+
+    /// Reads the JSON form back, as a client of a session's socket does.
+    pub fn from_json(value: &serde_json::Value) -> Self {
+        let text = |key: &str| value.get(key).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        let list =
+            |key: &str| value.get(key).and_then(|item| serde_json::from_value(item.clone()).ok()).unwrap_or_default();
+        Error {
+            code: Code::from_word(&text("code")).unwrap_or(Code::Bug),
+            message: text("message"),
+            causes: list("causes"),
+            hints: list("hints"),
+            next: value.get("next").and_then(|item| serde_json::from_value(item.clone()).ok()).unwrap_or_default(),
+        }
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(source: std::io::Error) -> Self {
+        if source.kind() == std::io::ErrorKind::StorageFull {
+            return Error::new(Code::DiskFull, "the disk is full").cause(source);
+        }
+        Error::new(Code::Io, source.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(source: serde_json::Error) -> Self {
+        Error::new(Code::Bug, "a stored document could not be read").cause(source)
+    }
+}

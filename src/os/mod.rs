@@ -1,0 +1,1 @@
+//! The operating system: processes, files, locks, clock. It does not know the store or any rule.
