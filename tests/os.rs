@@ -8,3 +8,5 @@ mod alone;
 mod lane;
 #[path = "os/layout.rs"]
 mod layout;
+#[path = "os/tree.rs"]
+mod tree;

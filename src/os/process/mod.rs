@@ -3,19 +3,25 @@
 //! A pid alone is no identity (it is reused within seconds on a busy machine): pid, start time and boot id are.
 //! This room does not know sessions, jobs or locks' meaning.
 
+mod carried;
 mod fds;
 mod handle;
+mod harness;
 mod helper;
 mod lane;
 mod pty;
 mod shim;
 mod table;
+mod tree;
 
+pub use carried::{carriers, environment_of, holders, inherited_files, words_of};
 pub use handle::{Exit, Handle};
-pub use helper::{Adopted, HelperCommand, adopt_locks, spawn_helper};
+pub use harness::{by_environment, by_words, find_harness};
+pub use helper::{Adopted, HelperCommand, adopt_locks, become_reaper, spawn_helper};
 pub use lane::{LaneStdin, Launched, Limits, Program, StartError, spawn_command, spawn_lane};
 pub use shim::{NOT_EXECUTABLE, NOT_FOUND, SHIM_VERB, run_lane_shim};
 pub use table::{Entry, Table};
+pub use tree::{Ended, Tree, end_tree, reap_orphans};
 
 pub use rustix::process::Signal;
 

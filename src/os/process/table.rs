@@ -19,6 +19,8 @@ pub struct Entry {
     pub state: char,
     /// Its parent's number.
     pub parent: i32,
+    /// How many threads it has; 0 once it has ended.
+    pub threads: u64,
     /// Its session's number.
     pub session: i32,
     /// CPU time it has used, in clock ticks.
@@ -35,9 +37,9 @@ impl Entry {
         Identity { pid: self.pid, start_ticks: self.start_ticks, boot: boot_id() }
     }
 
-    /// Whether it has ended and only waits to be reaped.
+    /// Whether it has ended and only waits to be reaped. A process whose first thread alone has ended lives on.
     pub fn is_zombie(&self) -> bool {
-        matches!(self.state, 'Z' | 'X')
+        matches!(self.state, 'Z' | 'X') && self.threads <= 1
     }
 
     /// The row of one pid, if there is such a process.
@@ -64,9 +66,20 @@ impl Table {
     /// Takes the look. Processes that come or go meanwhile may be missing.
     #[cfg(target_os = "linux")]
     pub fn read() -> Table {
+        Table { entries: Table::pids().into_iter().filter_map(Entry::read).collect() }
+    }
+
+    /// All numbers that are taken.
+    #[cfg(target_os = "linux")]
+    pub(super) fn pids() -> Vec<i32> {
         let folder = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = folder.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        Table { entries: pids.filter_map(Entry::read).collect() }
+        folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    /// All numbers that are taken.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn pids() -> Vec<i32> {
+        Table::read().entries.iter().map(|entry| entry.pid).collect()
     }
 
     /// Takes the look. Processes that come or go meanwhile may be missing.
@@ -116,6 +129,7 @@ fn parse_stat(text: &str) -> Option<Entry> {
         name: name.to_owned(),
         state: field(3)?.chars().next()?,
         parent: id(4)?,
+        threads: count(20)?,
         session: id(6)?,
         cpu_ticks: count(14)? + count(15)?,
         reaped_cpu_ticks: count(16)?.saturating_add(count(17)?),
@@ -147,6 +161,7 @@ fn parse_ps(line: &str) -> Option<Entry> {
         name: words.get(9..)?.join(" "),
         state: words.get(3)?.chars().next()?,
         parent: words.get(1)?.parse().ok()?,
+        threads: 1,
         session: session.map_or(0, |session| session.as_raw_nonzero().get()),
         cpu_ticks: 0,
         reaped_cpu_ticks: 0,
