@@ -4,6 +4,8 @@
 
 #[path = "os/alone.rs"]
 mod alone;
+#[path = "os/git.rs"]
+mod git;
 #[path = "os/lane.rs"]
 mod lane;
 #[path = "os/layout.rs"]

@@ -1,11 +1,14 @@
 //! The operating system: processes, files, locks, clock. It does not know the store or any rule.
 
 pub mod clock;
+pub mod env;
 pub mod files;
+pub mod git;
 pub mod layout;
 pub mod lock;
 pub mod process;
 pub mod signal;
+pub mod socket;
 pub mod wait;
 pub mod watch;
 

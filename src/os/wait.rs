@@ -24,7 +24,16 @@ impl<'fd> Set<'fd> {
 
     /// Adds a descriptor to be read from; the number names it in [`Set::is_ready`].
     pub fn readable(&mut self, fd: BorrowedFd<'fd>) -> usize {
-        self.fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        self.add(fd, PollFlags::IN)
+    }
+
+    /// Adds a descriptor to be written to; the number names it in [`Set::is_ready`].
+    pub fn writable(&mut self, fd: BorrowedFd<'fd>) -> usize {
+        self.add(fd, PollFlags::OUT)
+    }
+
+    fn add(&mut self, fd: BorrowedFd<'fd>, flags: PollFlags) -> usize {
+        self.fds.push(PollFd::from_borrowed_fd(fd, flags));
         self.fds.len() - 1
     }
 
@@ -56,15 +65,28 @@ fn timespec(ms: u64) -> Timespec {
     Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-/// Waits for one descriptor, through signals, until it is ready or `timeout_ms` are over; whether it is ready.
+/// Waits for one descriptor, through signals, until it can be read (or is at its end) or `timeout_ms` are over;
+/// whether it can.
 ///
 /// # Errors
 /// What poll(2) says, but for EINTR.
 pub fn is_readable_within(fd: impl AsFd, timeout_ms: u64) -> io::Result<bool> {
+    is_ready_within(fd.as_fd(), PollFlags::IN, timeout_ms)
+}
+
+/// The same for writing.
+///
+/// # Errors
+/// What poll(2) says, but for EINTR.
+pub fn is_writable_within(fd: impl AsFd, timeout_ms: u64) -> io::Result<bool> {
+    is_ready_within(fd.as_fd(), PollFlags::OUT, timeout_ms)
+}
+
+fn is_ready_within(fd: BorrowedFd<'_>, flags: PollFlags, timeout_ms: u64) -> io::Result<bool> {
     let end = Countdown::start(timeout_ms);
     loop {
         let mut set = Set::new();
-        let number = set.readable(fd.as_fd());
+        let number = set.add(fd, flags);
         set.wait(Some(end.left_ms()))?;
         if set.is_ready(number) {
             return Ok(true);
