@@ -2,5 +2,7 @@
 
 pub mod frozen;
 pub mod id;
+pub mod scope;
+pub mod template;
 pub mod time;
 pub mod workflow;
