@@ -12,6 +12,7 @@ pub mod packet;
 pub mod reconcile;
 pub mod run;
 pub mod session;
+pub mod template;
 pub mod time;
 pub mod verdict;
 pub mod word;
