@@ -29,7 +29,8 @@ use std::time::Duration;
 
 use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+pub use rusqlite::Connection;
+use rusqlite::{ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::domain::time::{Moment, Timestamp};
 use crate::os::lock::WriteGuard;
