@@ -1,6 +1,7 @@
 //! The pure centre: values and decisions, no I/O, no clock, no other layer.
 
 pub mod frozen;
+pub mod graph;
 pub mod id;
 pub mod scope;
 pub mod template;
