@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::fault::{Fault, Faults, Place, in_reading_order};
 use super::jobs;
 use super::keys::Level;
-use super::reader::{self, Reading, Source};
+use super::reader::{self, ParamUse, Reading, Source};
 use super::section::Section;
 use super::settings::{self, FileRef, Settings};
 use crate::domain::frozen::{JobSpec, LaneSpec, Limits, Notify, RoleSpec, RunSpec, TreeSpec};
@@ -84,15 +84,15 @@ pub struct Config {
 /// Every fault of every file at once, warnings among them.
 pub fn read(inputs: &Inputs) -> Result<Definition, Faults> {
     let workflow = reader::read(&inputs.workflow, Level::Workflow);
-    let (config, mut faults) = read_layers(inputs.config.as_ref(), inputs.user.as_ref());
-    let is_broken = workflow.is_broken;
+    let Layers { section: config, mut faults, is_broken, param_uses } =
+        read_layers(inputs.config.as_ref(), inputs.user.as_ref());
     faults.extend(workflow.faults.iter().cloned());
     let merged = workflow.section.shared_with(Level::Config).over(config);
     let mut settings = settings::settings(&merged);
     let jobs = jobs::jobs(workflow.section.sections("jobs"), &mut settings, inputs.git);
     let params = params(&workflow.section);
     let run = run(&workflow, &merged, &settings, jobs.len(), inputs.constrained);
-    if !is_broken {
+    if !is_broken && !workflow.is_broken {
         faults.extend(super::rules::check(&super::rules::Facts {
             workflow: &workflow.section,
             merged: &merged,
@@ -100,6 +100,7 @@ pub fn read(inputs: &Inputs) -> Result<Definition, Faults> {
             jobs: &jobs,
             params: &params,
             param_uses: &workflow.param_uses,
+            config_param_uses: &param_uses,
             run: &run,
             git: inputs.git,
         }));
@@ -122,9 +123,11 @@ pub fn read(inputs: &Inputs) -> Result<Definition, Faults> {
 /// # Errors
 /// Every fault of both files at once, warnings among them.
 pub fn read_config(config: Option<&Source>, user: Option<&Source>) -> Result<Config, Faults> {
-    let (merged, mut faults) = read_layers(config, user);
+    let Layers { section: merged, mut faults, is_broken, .. } = read_layers(config, user);
     let settings = settings::settings(&merged);
-    faults.extend(super::rules::check_settings(&merged, &settings));
+    if !is_broken {
+        faults.extend(super::rules::check_settings(&merged, &settings));
+    }
     let warnings = refuse_errors(faults, &[config, user])?;
     Ok(Config {
         lanes: settings.lanes,
@@ -138,17 +141,25 @@ pub fn read_config(config: Option<&Source>, user: Option<&Source>) -> Result<Con
     })
 }
 
-fn read_layers(config: Option<&Source>, user: Option<&Source>) -> (Section, Vec<Fault>) {
-    let empty = Section::new(Level::Config, Place::whole("config.toml"));
-    let mut faults = Vec::new();
-    let mut layers = [user, config].into_iter().flatten().map(|source| {
+/// Both files of configuration, one over the other.
+struct Layers {
+    section: Section,
+    faults: Vec<Fault>,
+    is_broken: bool,
+    param_uses: Vec<ParamUse>,
+}
+
+fn read_layers(config: Option<&Source>, user: Option<&Source>) -> Layers {
+    let section = Section::new(Level::Config, Place::whole("config.toml"));
+    let mut layers = Layers { section, faults: Vec::new(), is_broken: false, param_uses: Vec::new() };
+    for source in [user, config].into_iter().flatten() {
         let reading = reader::read(source, Level::Config);
-        faults.extend(reading.faults);
-        reading.section
-    });
-    let first = layers.next().unwrap_or(empty);
-    let merged = layers.fold(first, |lower, upper| upper.over(lower));
-    (merged, faults)
+        layers.section = reading.section.over(layers.section);
+        layers.faults.extend(reading.faults);
+        layers.param_uses.extend(reading.param_uses);
+        layers.is_broken |= reading.is_broken;
+    }
+    layers
 }
 
 fn refuse_errors(faults: Vec<Fault>, files: &[Option<&Source>]) -> Result<Vec<Fault>, Faults> {

@@ -86,7 +86,7 @@ fn as_written(section: &Section) -> Job {
         title: section.string("title"),
         role: section.text("role").map(str::to_owned),
         lane: section.text("lane").map(str::to_owned),
-        needs: section.list("needs"),
+        needs: each_once(section.list("needs")),
         reviews: section.reviews("reviews").cloned(),
         objective: section.string("objective"),
         prompt: String::new(),
@@ -96,7 +96,7 @@ fn as_written(section: &Section) -> Job {
         forbids: section.list("forbids"),
         produces: section.sections("produces").iter().map(produce).collect(),
         verify: section.commands("verify"),
-        process: section.section("process").map(process).unwrap_or_default(),
+        process: process(section.section("process"), &section.commands("verify")),
         process_execution: section.flag("process_execution").unwrap_or(false),
         effect: section.text("effect").and_then(word).unwrap_or_default(),
         shared: section.list("shared"),
@@ -130,8 +130,21 @@ fn produce(section: &Section) -> Produce {
     }
 }
 
-fn process(section: &Section) -> BTreeMap<String, Vec<Vec<String>>> {
-    section.entries().map(|(name, _)| (name.to_owned(), section.commands(name))).collect()
+/// What verifies a job may also be run on its own.
+fn process(section: Option<&Section>, verify: &[Vec<String>]) -> BTreeMap<String, Vec<Vec<String>>> {
+    let declared =
+        |section: &Section| section.entries().map(|(name, _)| (name.to_owned(), section.commands(name))).collect();
+    let mut classes: BTreeMap<String, Vec<Vec<String>>> = section.map(declared).unwrap_or_default();
+    if !verify.is_empty() {
+        classes.entry("test".to_owned()).or_insert_with(|| verify.to_vec());
+    }
+    classes
+}
+
+fn each_once(mut names: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
 }
 
 fn ephemeral(section: &Section) -> Ephemeral {

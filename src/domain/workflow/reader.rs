@@ -48,16 +48,22 @@ pub(super) fn read(source: &Source, level: Level) -> Reading {
         let place = error.span().map_or_else(|| reader.lines.place(0), |span| reader.lines.place(span.start));
         reader.faults.push(Fault::new(&place, "", syntax_message(error.message())));
     }
-    let is_broken = !reader.faults.is_empty();
+    let broken: Vec<usize> = reader.faults.iter().map(|fault| fault.line).collect();
     let section = reader.section(level, table.get_ref(), reader.lines.place(0), "");
-    if is_broken {
-        // A value that the parser had to guess is no ground for further faults about absent keys.
-        reader.faults.retain(|fault| !fault.message.starts_with(MISSING));
+    if let Some(first) = broken.iter().min() {
+        // What the parser had to guess is no ground for faults about keys that are absent or in the wrong table.
+        let is_guess = |fault: &Fault| {
+            fault.message.starts_with(MISSING)
+                || (fault.message.starts_with(UNKNOWN) && fault.line > *first)
+                || (!fault.key.is_empty() && broken.contains(&fault.line))
+        };
+        reader.faults.retain(|fault| !is_guess(fault));
     }
-    Reading { section, is_broken, faults: reader.faults, param_uses: reader.param_uses }
+    Reading { section, is_broken: !broken.is_empty(), faults: reader.faults, param_uses: reader.param_uses }
 }
 
 const MISSING: &str = "missing key";
+const UNKNOWN: &str = "unknown key";
 
 fn syntax_message(message: &str) -> String {
     format!("not TOML: {}", message.lines().collect::<Vec<_>>().join(", "))
@@ -76,7 +82,7 @@ impl Reader<'_> {
             let at = self.lines.place(name.span().start);
             let path = join(path, name.get_ref());
             let Some(key) = keys::find(level, name.get_ref()) else {
-                let message = format!("unknown key `{}`", name.get_ref());
+                let message = format!("{UNKNOWN} `{}`", name.get_ref());
                 self.faults.push(Fault::new(&at, path, message).hint(keys::instead_of(level, name.get_ref())));
                 if let Some(meant) = keys::nearest_key(level, name.get_ref()) {
                     section.spoil(meant);
@@ -150,7 +156,10 @@ impl Reader<'_> {
         let mut sections = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let at = self.lines.place(item.span().start);
-            let path = format!("{path}[{index}]");
+            let path = match item.get_ref().get("id").and_then(|id| id.get_ref().as_str()) {
+                Some(id) if keys::is_id(id) => join(path, id),
+                _ => format!("{path}[{index}]"),
+            };
             match item.get_ref() {
                 DeValue::Table(table) => sections.push(self.section(level, table, at, &path)),
                 other => {

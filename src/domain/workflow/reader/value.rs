@@ -68,11 +68,15 @@ impl Reader<'_> {
         read.into_iter().collect()
     }
 
+    /// A string, where the key's own kind is one or a list of them.
     fn plain(&mut self, item: &Item<'_>, path: &str) -> Option<String> {
-        match item.get_ref().as_str() {
-            Some(text) => Some(text.to_owned()),
-            None => self.mistyped(Kind::Text(Templates::None), item, path),
+        if let Some(text) = item.get_ref().as_str() {
+            return Some(text.to_owned());
         }
+        let name = path.rsplit('.').next().unwrap_or(path);
+        let message = format!("`{name}` takes strings, not {}", a(item.get_ref().type_str()));
+        self.fault(item.span().start, path, message, "put it in quotes");
+        None
     }
 
     fn text(&mut self, item: &Item<'_>, path: &str, templates: Templates) -> Option<String> {
@@ -83,23 +87,27 @@ impl Reader<'_> {
     }
 
     fn word(&mut self, words: &'static [&'static str], item: &Item<'_>, path: &str) -> Option<String> {
-        let Some(text) = item.get_ref().as_str() else { return self.mistyped(Kind::Word(words), item, path) };
+        let text = self.plain(item, path)?;
+        let text = text.as_str();
         if words.contains(&text) {
             return Some(text.to_owned());
         }
         let known = format!("one of: {}", words.join(", "));
-        let hint = keys::nearest(text, words.iter().copied())
-            .map_or(known.clone(), |nearest| format!("did you mean `{nearest}`? {known}"));
+        let hint = match (words, keys::nearest(text, words.iter().copied())) {
+            ([only], _) => format!("write `{only}`"),
+            (_, Some(nearest)) => format!("did you mean `{nearest}`? {known}"),
+            (_, None) => known,
+        };
         self.fault(item.span().start, path, format!("`{text}` is not known here"), hint);
         None
     }
 
     fn id(&mut self, item: &Item<'_>, path: &str) -> Option<String> {
-        let Some(text) = item.get_ref().as_str() else { return self.mistyped(Kind::Id, item, path) };
-        if keys::is_id(text) {
-            return Some(text.to_owned());
+        let text = self.plain(item, path)?;
+        if keys::is_id(&text) {
+            return Some(text);
         }
-        self.fault(item.span().start, path, bad_id(text), ID_HINT);
+        self.fault(item.span().start, path, bad_id(&text), ID_HINT);
         None
     }
 
