@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::fault::{Fault, Faults, Place, in_reading_order};
 use super::jobs;
 use super::keys::Level;
+use super::origin::{self, Setting};
 use super::reader::{self, ParamUse, Reading, Source};
 use super::section::Section;
 use super::settings::{self, FileRef, Settings};
@@ -49,6 +50,8 @@ pub struct Definition {
     pub jobs: Vec<JobSpec>,
     /// Declared parameters.
     pub params: BTreeMap<String, Param>,
+    /// Every setting of the merged configuration with its origin.
+    pub settings: Vec<Setting>,
     /// What is probably not meant.
     pub warnings: Vec<Fault>,
     /// Prompt files by job.
@@ -74,6 +77,8 @@ pub struct Config {
     pub tree: TreeSpec,
     /// Jobs that may hold a lease at once.
     pub max_active_jobs: u32,
+    /// Every setting with its origin.
+    pub settings: Vec<Setting>,
     /// What is probably not meant.
     pub warnings: Vec<Fault>,
 }
@@ -113,6 +118,7 @@ pub fn read(inputs: &Inputs) -> Result<Definition, Faults> {
         prompts: jobs.iter().filter_map(|job| Some((job.spec.id.clone(), job.prompt.clone()?))).collect(),
         jobs: jobs.into_iter().map(|job| job.spec).collect(),
         params,
+        settings: origin::settings(&merged),
         warnings,
         instructions: settings.instructions,
     })
@@ -137,6 +143,7 @@ pub fn read_config(config: Option<&Source>, user: Option<&Source>) -> Result<Con
         stop_phrases: settings.stop_phrases,
         tree: settings.tree,
         max_active_jobs: settings.max_active_jobs,
+        settings: origin::settings(&merged),
         warnings,
     })
 }

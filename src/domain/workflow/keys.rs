@@ -237,6 +237,8 @@ pub struct Key {
     pub merge: Merge,
     /// Known, but not before a later version.
     pub reserved: bool,
+    /// It runs something or lets something reach further, so a person has to trust it (section 4).
+    pub widens: bool,
 }
 
 impl Key {

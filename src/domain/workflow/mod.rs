@@ -10,15 +10,18 @@ mod fault;
 mod freeze;
 mod jobs;
 pub mod keys;
+mod origin;
 mod reader;
 mod rules;
 mod section;
 mod settings;
+pub mod trusted;
 pub mod words;
 
 pub use definition::{Config, Definition, Inputs, Param, read, read_config};
 pub use fault::{Fault, Faults, Place};
 pub use freeze::{SNAPSHOT_SCHEMA, Texts, canonical_bytes, freeze, hash};
+pub use origin::Setting;
 pub use reader::Source;
 
 #[cfg(test)]
