@@ -3,8 +3,12 @@
 //! It says what may stand where and what it means. It does not read files and does not know how values of
 //! several files are put together beyond the word in [`Merge`].
 
+mod reference;
+mod schema;
 mod table;
 
+pub use reference::reference;
+pub use schema::json_schema;
 pub use table::KEYS;
 
 /// A kind of table in a file.

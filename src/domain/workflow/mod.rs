@@ -8,6 +8,7 @@ pub mod adapters;
 mod definition;
 mod fault;
 mod freeze;
+pub mod generate;
 mod jobs;
 pub mod keys;
 mod origin;
