@@ -26,8 +26,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Fault> {
     }
     for (at, job) in facts.jobs.iter().enumerate() {
         check.inputs(at, job);
-        check.overlaps(at, job);
     }
+    check.overlaps();
     check.faults
 }
 
@@ -168,26 +168,29 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether a later job of the file may run beside this one and change the same paths.
-    fn overlaps(&mut self, at: usize, job: &'a Job) {
-        for (other_at, other) in self.facts.jobs.iter().enumerate().skip(at + 1) {
-            let is_ordered = self.ancestors[at].has(other_at) || self.ancestors[other_at].has(at);
-            if is_ordered || job.spec.allow_overlap || other.spec.allow_overlap {
-                continue;
-            }
-            let one = (job.spec.writes.as_slice(), job.spec.forbids.as_slice());
-            let two = (other.spec.writes.as_slice(), other.spec.forbids.as_slice());
-            if let Some((first, second)) = scope::may_overlap(one, two) {
-                let scopes = if first == second { format!("`{first}`") } else { format!("`{first}` and `{second}`") };
-                let (one, two) = (&job.spec.id, &other.spec.id);
-                let message = format!("`{one}` and `{two}` may run side by side, and their scopes meet: {scopes}");
-                let hint = format!(
-                    "order them (`needs = [\"{}\"]`), narrow one of the scopes, or write `allow_overlap = true`",
-                    job.spec.id
-                );
-                self.fault(other, "writes", message, hint);
+    /// Whether jobs that may run side by side can change the same paths.
+    fn overlaps(&mut self) {
+        let may_meet = |(_, job): &(usize, &Job)| !job.spec.writes.is_empty() && !job.spec.allow_overlap;
+        let writers: Vec<(usize, &Job)> = self.facts.jobs.iter().enumerate().filter(may_meet).collect();
+        for (index, (at, job)) in writers.iter().enumerate() {
+            for (other_at, other) in &writers[index + 1..] {
+                if !self.ancestors[*at].has(*other_at) && !self.ancestors[*other_at].has(*at) {
+                    self.overlap(job, other);
+                }
             }
         }
+    }
+
+    fn overlap(&mut self, job: &Job, other: &Job) {
+        let one = (job.spec.writes.as_slice(), job.spec.forbids.as_slice());
+        let two = (other.spec.writes.as_slice(), other.spec.forbids.as_slice());
+        let Some((first, second)) = scope::may_overlap(one, two) else { return };
+        let scopes = if first == second { format!("`{first}`") } else { format!("`{first}` and `{second}`") };
+        let (one, two) = (&job.spec.id, &other.spec.id);
+        let message = format!("`{one}` and `{two}` may run side by side, and their scopes meet: {scopes}");
+        let hint =
+            format!("order them (`needs = [\"{one}\"]`), narrow one of the scopes, or write `allow_overlap = true`");
+        self.fault(other, "writes", message, hint);
     }
 
     fn nearest(&self, name: &str, job: &Job) -> String {
