@@ -30,14 +30,15 @@ fn value(key: &Key) -> String {
         Kind::Word(words) => format!("`{}`", words.join("` `")),
         Kind::Words(words) => format!("a list of `{}`", words.join("` `")),
         Kind::Table(level) | Kind::Named(level) | Kind::List(level) => format!("see {}", title(level)),
+        Kind::Text(_) | Kind::Flag | Kind::Count { .. } => key.kind.expects(),
         kind => format!("{}, such as `{}`", kind.expects(), kind.example()),
     }
 }
 
 fn default(key: &Key) -> String {
     match key.default_value() {
-        Some(_) => format!("`{}`", key.default),
-        None => key.default.to_owned(),
+        Some(value) if value != "" => format!("`{}`", key.default),
+        _ => key.default.to_owned(),
     }
 }
 
