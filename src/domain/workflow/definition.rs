@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fault::{Fault, Faults, Place, in_reading_order};
+use super::import::{self, Imported};
 use super::jobs;
 use super::keys::Level;
 use super::origin::{self, Setting};
@@ -88,6 +89,29 @@ pub struct Config {
 /// # Errors
 /// Every fault of every file at once, warnings among them.
 pub fn read(inputs: &Inputs) -> Result<Definition, Faults> {
+    if !import::is_json(&inputs.workflow.text) {
+        return read_toml(inputs);
+    }
+    let name = &inputs.workflow.name;
+    let Imported { text, warnings } = import::import(name, &inputs.workflow.text)?;
+    let workflow = Source { name: name.clone(), text };
+    match read_toml(&Inputs { workflow, ..inputs.clone() }) {
+        Ok(mut definition) => {
+            definition.warnings = without_lines(name, warnings, definition.warnings);
+            Ok(definition)
+        }
+        Err(Faults(faults)) => Err(Faults(without_lines(name, warnings, faults))),
+    }
+}
+
+/// Lines of a translation mean nothing to who wrote the original.
+fn without_lines(file: &str, mut warnings: Vec<Fault>, faults: Vec<Fault>) -> Vec<Fault> {
+    let fault = |fault: Fault| if fault.file == file { Fault { line: 0, column: 0, ..fault } } else { fault };
+    warnings.extend(faults.into_iter().map(fault));
+    warnings
+}
+
+fn read_toml(inputs: &Inputs) -> Result<Definition, Faults> {
     let workflow = reader::read(&inputs.workflow, Level::Workflow);
     let Layers { section: config, mut faults, is_broken, param_uses } =
         read_layers(inputs.config.as_ref(), inputs.user.as_ref());

@@ -93,8 +93,12 @@ impl fmt::Display for Fault {
         if self.line > 0 {
             write!(out, ":{}:{}", self.line, self.column)?;
         }
-        let word = if self.warning { "warning: " } else { "" };
-        write!(out, ": {word}{}", self.message)?;
+        out.write_str(if self.warning { ": warning: " } else { ": " })?;
+        // Without a line, the key has to say where.
+        if self.line == 0 && !self.key.is_empty() && !self.message.contains(&self.key) {
+            write!(out, "{}: ", self.key)?;
+        }
+        out.write_str(&self.message)?;
         if !self.hint.is_empty() {
             write!(out, "\n  help: {}", self.hint)?;
         }

@@ -89,7 +89,7 @@ fn values(
             (None, false) => format!("it has: {}", known.join(", ")),
             (None, true) => format!("declare it: [params] {name} = {{ required = true }}"),
         };
-        faults.push(Fault::new(&file, format!("params.{name}"), message).hint(hint));
+        faults.push(Fault::new(&file, name, message).hint(hint));
     }
     let mut values = BTreeMap::new();
     for (name, param) in &definition.params {

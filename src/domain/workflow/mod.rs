@@ -9,6 +9,7 @@ mod definition;
 mod fault;
 mod freeze;
 pub mod generate;
+pub mod import;
 mod jobs;
 pub mod keys;
 mod origin;

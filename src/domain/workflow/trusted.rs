@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::definition::Definition;
 use super::fault::Faults;
 use super::freeze::sha256;
+use super::import;
 use super::keys::{self, Level};
 use super::reader::{self, Source};
 use super::section::{Section, Value};
@@ -31,7 +32,14 @@ pub fn of_file(source: &Source, kind: FileKind) -> Result<Vec<String>, Faults> {
         FileKind::Workflow => Level::Workflow,
         FileKind::Config => Level::Config,
     };
-    let reading = reader::read(source, level);
+    let translated = match kind {
+        FileKind::Workflow if import::is_json(&source.text) => {
+            let text = import::import(&source.name, &source.text)?.text;
+            Some(Source { name: source.name.clone(), text })
+        }
+        FileKind::Workflow | FileKind::Config => None,
+    };
+    let reading = reader::read(translated.as_ref().unwrap_or(source), level);
     if reading.faults.iter().any(|fault| !fault.warning) {
         return Err(Faults(reading.faults));
     }
