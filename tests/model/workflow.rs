@@ -256,3 +256,51 @@ fn every_example_in_the_docs_is_valid() {
     }
     assert!(workflows > 0);
 }
+
+/// The readable example folder.
+struct Example;
+
+impl Example {
+    fn path(name: &str) -> String {
+        format!("{}/.striatum-example/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    fn source(name: &str) -> Source {
+        Source { name: name.into(), text: std::fs::read_to_string(Example::path(name)).unwrap() }
+    }
+}
+
+impl Texts for Example {
+    fn text(&self, path: &str) -> Result<String, String> {
+        std::fs::read_to_string(Example::path(path)).map_err(|error| error.to_string())
+    }
+}
+
+#[test]
+fn the_example_folder_is_valid_and_freezes() {
+    for (workflow, params) in [("code-change", vec![("task", "t")]), ("every-key", vec![("version", "1.4.0")])] {
+        let inputs = Inputs {
+            workflow: Example::source(&format!("workflows/{workflow}.toml")),
+            config: Some(Example::source("config.toml")),
+            git: true,
+            ..Inputs::default()
+        };
+        let definition = read(&inputs).unwrap();
+        assert_eq!(definition.warnings, [], "{workflow}");
+        let params = params.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        freeze(&definition, &params, &Example).unwrap();
+    }
+}
+
+#[test]
+fn the_example_folder_shows_every_key() {
+    let text = ["config.toml", "workflows/every-key.toml"].map(|name| Example::source(name).text).concat();
+    let shown = |name: &str| {
+        text.contains(&format!("{name} = "))
+            || text.contains(&format!("[{name}"))
+            || text.contains(&format!("[[{name}"))
+    };
+    let missing: Vec<&str> =
+        keys::KEYS.iter().filter(|key| !key.reserved && !shown(key.name)).map(|key| key.name).collect();
+    assert_eq!(missing, [] as [&str; 0]);
+}

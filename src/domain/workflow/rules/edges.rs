@@ -108,6 +108,17 @@ impl<'a> Check<'a> {
             let message = format!("job `{}` is reviewed by the role that wrote it, `{role}`", subject.spec.id);
             self.fault(job, "role", message, "give the review a role of its own").warning = true;
         }
+        let authors = &self.facts.run.author_roles;
+        if let Some(role) = subject.spec.role.as_ref().filter(|role| job.spec.fresh && !authors.contains(role)) {
+            let message = format!(
+                "`{}` is fresh of {} only, and `{role}` worked `{}`",
+                job.spec.id,
+                authors.join(", "),
+                subject.spec.id
+            );
+            let hint = format!("write `author_roles = [{}\"{role}\"]` at the top", quoted(authors));
+            self.fault(job, "reviews", message, hint).warning = true;
+        }
         if job.spec.same_model {
             let model = jobs::model(&job.spec, self.facts.settings).unwrap_or_default().to_owned();
             let message =
@@ -198,4 +209,8 @@ impl<'a> Check<'a> {
             self.positions.keys().filter(|id| **id != job.spec.id).map(|id| (*id).to_owned()).collect();
         nearest_hint(name, others.iter())
     }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("{name:?}, ")).collect()
 }

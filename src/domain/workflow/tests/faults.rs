@@ -473,7 +473,7 @@ lane = "two"
 reviews = "a"
 "#,
     );
-    insta::assert_snapshot!(told(&text, config), @r"
+    insta::assert_snapshot!(told(&text, config), @r#"
     flow.toml:4:27: warning: no job has the role `editor`
       help: there are: auhtor, author
     flow.toml:5:38: warning: parameter `task` is required and has a default, which is never used
@@ -488,9 +488,11 @@ reviews = "a"
       help: did you mean `author`?
     flow.toml:14:1: warning: job `a` is reviewed by the role that wrote it, `auhtor`
       help: give the review a role of its own
+    flow.toml:16:1: warning: `r` is fresh of author, editor only, and `auhtor` worked `a`
+      help: write `author_roles = ["author", "editor", "auhtor"]` at the top
     flow.toml:16:1: warning: `a` and its review `r` declare the same model, m
       help: the verdict is stamped `same_model`; another lane would be more independent
-    ");
+    "#);
     let strict = text.replace("author_roles", "require_distinct_models = true\nauthor_roles");
     assert!(read(&inputs(&strict, config)).is_err());
 }
