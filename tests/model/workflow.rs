@@ -99,6 +99,41 @@ fn file() -> impl Strategy<Value = String> {
         })
 }
 
+/// Up to six jobs in a chain or beside each other, each with keys that fit together.
+fn valid() -> impl Strategy<Value = String> {
+    let extra = proptest::sample::subsequence(
+        vec![
+            "title = 'about ${params.task}'",
+            "objective = 'x ${params.task} ${job} $${y}'",
+            "timeout = '90s'",
+            "max_strikes = 2",
+            "on_failure = 'continue'",
+            "next_attempt = 'clean'",
+            "outward = true",
+            "shared = ['db']",
+            "verify = ['make test', ['sh', '-c', 'echo ${tmp} | cat']]",
+            "process = { lint = ['make lint'] }",
+            "writes = ['src/', 'docs/**/*.md']\nallow_overlap = true",
+            "produces = [{ name = 'log', from = 'stdout' }]",
+            "commit_message = '${params.task}'",
+        ],
+        0..13,
+    );
+    proptest::collection::vec((extra, any::<bool>(), any::<bool>()), 1..6).prop_map(|jobs| {
+        let mut text = "schema = 'striatum.workflow/1'\nid = 'w'\nparams = { task = {} }\n\
+                        [lanes.sh]\ncommand = ['sh', '-c', '${prompt} ${params.task}']\n"
+            .to_owned();
+        for (at, (extra, follows, is_review)) in jobs.iter().enumerate() {
+            text.push_str(&format!("[[jobs]]\nid = 'j{at}'\n{}\n", extra.join("\n")));
+            text.push_str(if *is_review && at > 0 { "reviews = 'j0'\n" } else { "role = 'author'\n" });
+            if *follows && at > 0 {
+                text.push_str(&format!("needs = ['j{}']\n", at - 1));
+            }
+        }
+        text
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -115,15 +150,23 @@ proptest! {
     fn no_mixture_of_known_keys_and_values_makes_reading_panic(text in file(), config in table(Level::Lane, "[lanes.sh]")) {
         match read_all(&text, &config) {
             Err(faults) => check_faults(&faults, &text, &config),
-            Ok(definition) => {
-                prop_assert!(definition.warnings.iter().all(|fault| fault.warning));
-                let _ = trusted::of_definition(&definition);
-                if let Ok(snapshot) = freeze(&definition, &BTreeMap::new(), &NoFiles) {
-                    let again: Snapshot = serde_json::from_slice(&canonical_bytes(&snapshot)).unwrap();
-                    prop_assert_eq!(again, snapshot);
-                }
-            }
+            Ok(definition) => prop_assert!(definition.warnings.iter().all(|fault| fault.warning)),
         }
+    }
+
+    #[test]
+    fn what_is_valid_by_construction_is_accepted_and_freezes(text in valid(), task in ".{0,20}") {
+        let definition = read_all(&text, "").unwrap();
+        let params = BTreeMap::from([("task".to_owned(), task)]);
+        let snapshot = freeze(&definition, &params, &NoFiles).unwrap();
+        let again: Snapshot = serde_json::from_slice(&canonical_bytes(&snapshot)).unwrap();
+        prop_assert_eq!(hash(&again), hash(&snapshot));
+        prop_assert_eq!(again, snapshot);
+        let nodes: Vec<Node> = definition.jobs.iter().map(Node::of).collect();
+        prop_assert_eq!(layers(&nodes).concat().len(), nodes.len());
+        let file = trusted::of_file(&source(&text), trusted::FileKind::Workflow).unwrap();
+        let reworded = text.replace("objective = 'x", "objective = 'y");
+        prop_assert_eq!(trusted::of_file(&source(&reworded), trusted::FileKind::Workflow).unwrap(), file);
     }
 
     #[test]
