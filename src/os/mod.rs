@@ -1,1 +1,51 @@
 //! The operating system: processes, files, locks, clock. It does not know the store or any rule.
+
+pub mod clock;
+pub mod env;
+pub mod files;
+pub mod git;
+pub mod layout;
+pub mod lock;
+pub mod process;
+pub mod signal;
+pub mod socket;
+pub mod wait;
+pub mod watch;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The operating system refused something that normally works: what was tried, on what, and its word for it.
+#[derive(Debug, thiserror::Error)]
+#[error("could not {action} {}", subject.display())]
+pub struct Fault {
+    /// A verb with its object: `open`, `lock`, `start`.
+    pub action: &'static str,
+    /// The file, folder or program.
+    pub subject: PathBuf,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+impl Fault {
+    /// A fault of `action` on `subject`.
+    pub fn new(action: &'static str, subject: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
+        Fault { action, subject: subject.as_ref().to_owned(), source: source.into() }
+    }
+
+    /// For `map_err`: keeps the subject at hand until there is a fault.
+    pub(crate) fn at<S: Into<io::Error>>(action: &'static str, subject: &Path) -> impl FnOnce(S) -> Fault {
+        move |source| Fault::new(action, subject, source)
+    }
+
+    /// Whether the disk is full, which has an exit code of its own.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+/// The name of this machine, for people.
+pub fn host_name() -> String {
+    nix::unistd::gethostname().map_or_else(|_| "unknown".to_owned(), |name| name.to_string_lossy().into_owned())
+}

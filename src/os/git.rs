@@ -1,0 +1,141 @@
+//! Asking git: always its own command, with the repository from our records and an environment that can't lead
+//! it elsewhere or make it run what the repository names.
+//!
+//! Nothing here follows a worktree's `.git` file, and nothing here knows what an answer is for.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::Fault;
+use super::env::is_gits;
+use super::layout::{Layout, Repository};
+
+/// Why git gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// No git on the PATH.
+    #[error("git was not found")]
+    Missing,
+    /// There is no repository, or no work tree where one is needed.
+    #[error("there is no git work tree here")]
+    NoTree,
+    /// git failed.
+    #[error("git {verb} failed: {said}")]
+    Failed {
+        /// What was asked.
+        verb: String,
+        /// Its own words, the last line.
+        said: String,
+    },
+    /// The system refused.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// A repository that git is asked about.
+#[derive(Clone, Debug)]
+pub struct Git {
+    git_dir: PathBuf,
+    work_tree: Option<PathBuf>,
+}
+
+impl Git {
+    /// The main work tree of a layout's repository; `None` without git.
+    pub fn of(layout: &Layout) -> Option<Git> {
+        layout.repository().map(Git::of_repository)
+    }
+
+    fn of_repository(repository: &Repository) -> Git {
+        Git { git_dir: repository.common_dir.clone(), work_tree: repository.work_tree.clone() }
+    }
+
+    /// Another work tree of a repository, by its own git directory (`<common>/worktrees/<name>`).
+    pub fn of_tree(git_dir: &Path, work_tree: &Path) -> Git {
+        Git { git_dir: git_dir.to_owned(), work_tree: Some(work_tree.to_owned()) }
+    }
+
+    /// A git command for this repository, without arguments yet: scrubbed, silent, no prompt, no optional lock.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("git");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_gits(name)) {
+            command.env_remove(name);
+        }
+        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_PROTOCOL_FROM_USER", "0");
+        command.env("LC_ALL", "C").stdin(Stdio::null());
+        let mut option = OsStr::new("--git-dir=").to_owned();
+        option.push(&self.git_dir);
+        command.arg(option);
+        if let Some(tree) = &self.work_tree {
+            let mut option = OsStr::new("--work-tree=").to_owned();
+            option.push(tree);
+            command.arg(option).current_dir(tree);
+        }
+        let quiet = [
+            "core.fsmonitor=false",
+            "core.hooksPath=/dev/null",
+            "core.pager=cat",
+            "diff.external=",
+            "protocol.ext.allow=never",
+        ];
+        command.args(quiet.iter().flat_map(|setting| ["-c", setting]));
+        command
+    }
+
+    /// Runs a git command to its end and gives its standard output.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn ask(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
+        let output = self.run(args)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned();
+        Err(GitError::Failed { verb: args.first().copied().unwrap_or_default().to_owned(), said })
+    }
+
+    fn run(&self, args: &[&str]) -> Result<Output, GitError> {
+        self.command().args(args).output().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound if self.work_tree.as_ref().is_none_or(|tree| tree.is_dir()) => {
+                GitError::Missing
+            }
+            _ => GitError::Fault(Fault::new("run", "git", error)),
+        })
+    }
+
+    /// The commit that is checked out; `None` before the first one.
+    ///
+    /// # Errors
+    /// git is missing, or the repository can't be read.
+    pub fn head(&self) -> Result<Option<String>, GitError> {
+        let output = self.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?;
+        match output.status.code() {
+            Some(0) => Ok(Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())),
+            Some(1) => Ok(None),
+            _ => Err(GitError::Failed {
+                verb: "rev-parse".to_owned(),
+                said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            }),
+        }
+    }
+
+    /// How many paths differ from the commit, untracked ones (not ignored) included; submodules count as one.
+    ///
+    /// # Errors
+    /// git is missing or failed, or there is no work tree.
+    pub fn dirty_count(&self) -> Result<usize, GitError> {
+        if self.work_tree.is_none() {
+            return Err(GitError::NoTree);
+        }
+        let listed = self.ask(&[
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+            "--ignore-submodules=none",
+        ])?;
+        Ok(listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).count())
+    }
+}
