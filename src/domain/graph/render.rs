@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Node, edges, layers, positions};
 use crate::domain::frozen::JobType;
 
 /// How a graph is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Format {
     /// One line a job, in the order in which they can run.
     #[default]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::fault::{Fault, Faults, Place, in_reading_order};
 use super::import::{self, Imported};
-use super::jobs;
+use super::jobs::{self, Job};
 use super::keys::Level;
 use super::origin::{self, Setting};
 use super::reader::{self, ParamUse, Reading, Source};
@@ -55,6 +55,8 @@ pub struct Definition {
     pub settings: Vec<Setting>,
     /// What is probably not meant.
     pub warnings: Vec<Fault>,
+    /// Where scopes and write paths stand, by the full name of their key.
+    pub(super) places: BTreeMap<String, Place>,
     /// Prompt files by job.
     pub(super) prompts: BTreeMap<String, FileRef>,
     /// Instruction files by role.
@@ -139,6 +141,7 @@ fn read_toml(inputs: &Inputs) -> Result<Definition, Faults> {
     Ok(Definition {
         file: inputs.workflow.name.clone(),
         run,
+        places: places(&jobs, &merged),
         prompts: jobs.iter().filter_map(|job| Some((job.spec.id.clone(), job.prompt.clone()?))).collect(),
         jobs: jobs.into_iter().map(|job| job.spec).collect(),
         params,
@@ -197,6 +200,13 @@ fn refuse_errors(faults: Vec<Fault>, files: &[Option<&Source>]) -> Result<Vec<Fa
     let names: Vec<&str> = files.iter().flatten().map(|source| source.name.as_str()).collect();
     let faults = in_reading_order(faults, &names);
     if faults.iter().any(|fault| !fault.warning) { Err(Faults(faults)) } else { Ok(faults) }
+}
+
+fn places(jobs: &[Job], merged: &Section) -> BTreeMap<String, Place> {
+    let writes = jobs.iter().map(|job| (job.key("writes"), job.place("writes").clone()));
+    let lanes = merged.named("lanes");
+    let paths = lanes.map(|(name, lane)| (format!("lanes.{name}.write_paths"), lane.place("write_paths").clone()));
+    writes.chain(paths).collect()
 }
 
 fn params(workflow: &Section) -> BTreeMap<String, Param> {

@@ -17,6 +17,7 @@ mod reader;
 mod rules;
 mod section;
 mod settings;
+mod surroundings;
 pub mod trusted;
 pub mod words;
 

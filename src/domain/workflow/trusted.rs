@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::definition::Definition;
-use super::fault::Faults;
+use super::fault::{Faults, visible};
 use super::freeze::sha256;
 use super::import;
 use super::keys::{self, Level};
@@ -151,9 +151,10 @@ fn list<T: Serialize>(lines: &mut Vec<String>, owner: &str, key: &str, values: &
     }
 }
 
-/// One line; JSON keeps line breaks and control characters of a value from making lines of their own.
+/// One line; line breaks, control characters and what reorders letters are spelled out, for a person reads this.
 fn line<T: Serialize + ?Sized>(owner: &str, key: &str, value: &T) -> String {
     let value = serde_json::to_string(value).unwrap_or_default();
+    let value = visible(&value);
     if owner.is_empty() { format!("{key} = {value}") } else { format!("{owner}: {key} = {value}") }
 }
 
