@@ -176,7 +176,11 @@ fn never_started(ctx: &Ctx, job: JobId, number: u32) -> Result<Done> {
 
 fn stop_lane(ctx: &Ctx, session: SessionId, role: &str, lane: &str) -> Result<Done> {
     let request = StopRequest { session, reason: CLOSING.to_owned(), drain: true };
-    if stop::stop(ctx, &request)?.asked { changed(format!("closed {role}/{lane} ({session}): {CLOSING}")) } else { Ok(Done::Moot) }
+    if stop::stop(ctx, &request)?.asked {
+        changed(format!("closed {role}/{lane} ({session}): {CLOSING}"))
+    } else {
+        Ok(Done::Moot)
+    }
 }
 
 fn close_session(ctx: &Ctx, session: SessionId, role: &str, lane: &str) -> Result<Done> {
@@ -270,7 +274,11 @@ fn open_gate(ctx: &Ctx, run: RunId, job: JobId) -> Result<Done> {
             return Ok(None);
         }
         let tier = tier(job.spec.kind, job.spec.effect);
-        let why = if job.spec.gate_note.is_empty() { format!("{} waits for a person", job.name) } else { job.spec.gate_note.clone() };
+        let why = if job.spec.gate_note.is_empty() {
+            format!("{} waits for a person", job.name)
+        } else {
+            job.spec.gate_note.clone()
+        };
         let shown = serde_json::to_string(&json!({"run": run.name, "job": job.name, "attempt": job.attempt,
             "snapshot": run.generation, "why": why}))?;
         let new = NewGate {

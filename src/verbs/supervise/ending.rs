@@ -60,5 +60,8 @@ fn describe(survivors: &[Identity], is_restless: bool) -> Option<String> {
         return None;
     }
     let pids: Vec<String> = survivors.iter().map(|identity| identity.pid.to_string()).collect();
-    Some(format!("still alive after the end: {}", if pids.is_empty() { "short-lived processes".to_owned() } else { pids.join(", ") }))
+    Some(format!(
+        "still alive after the end: {}",
+        if pids.is_empty() { "short-lived processes".to_owned() } else { pids.join(", ") }
+    ))
 }

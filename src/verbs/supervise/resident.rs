@@ -19,7 +19,7 @@ use crate::domain::time::Moment;
 use crate::error::{Code, Error, Result};
 use crate::os::files::{self, BoundedLog};
 use crate::os::layout::Attempt as Folder;
-use crate::os::process::{Launched, LaneStdin, Limits, Program, StartError, spawn_lane};
+use crate::os::process::{LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
 use crate::os::wait::Set;
 use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self};
@@ -182,11 +182,8 @@ fn watch(host: &mut Host<'_>, resident: &mut Resident) -> Result<Over> {
 
 /// One wait; serves requests and copies the terminal's output.
 fn wait_once(host: &mut Host<'_>, resident: &mut Resident, timeout_ms: u64) -> Result<()> {
-    let desk = Desk {
-        session: host.session,
-        agent: Some(resident.launched.process.identity().pid),
-        waits_for_settling: true,
-    };
+    let desk =
+        Desk { session: host.session, agent: Some(resident.launched.process.identity().pid), waits_for_settling: true };
     let mut set = Set::new();
     if let Some(pidfd) = resident.launched.process.pidfd() {
         set.readable(pidfd);
@@ -237,7 +234,8 @@ fn look_at_work(host: &mut Host<'_>, resident: &mut Resident) -> Result<()> {
     let Some(answer) = stored.answer.filter(|_| stored.outcome.is_none()) else { return Ok(()) };
     let report = if let Some(ended) = settle::without_work(&answer) {
         let report = settle::over(&ended);
-        host.ctx.write("settle", |tx| attempt::end(tx, &current.hold.run, &store::job::get(tx, current.job)?, ended))?;
+        host.ctx
+            .write("settle", |tx| attempt::end(tx, &current.hold.run, &store::job::get(tx, current.job)?, ended))?;
         report
     } else {
         host.ctx.write("settle", |tx| Ok(store::job::set_phase(tx, current.job, Phase::Settling)?))?;
@@ -327,8 +325,7 @@ fn finish(host: &mut Host<'_>, resident: &mut Resident, over: Over, exit_code: O
     host.ctx.write("supervise end", |tx| {
         if let Some(current) = &current {
             let ending = Ending { exit_code, ..Ending::default() };
-            let state =
-                if outcome == Outcome::TimedOut { ExecutionState::TimedOut } else { ExecutionState::Exited };
+            let state = if outcome == Outcome::TimedOut { ExecutionState::TimedOut } else { ExecutionState::Exited };
             store::execution::ended(tx, current.execution, state, &ending)?;
             let job = store::job::get(tx, current.job)?;
             if settle::must_still_hold(tx, &current.hold, &job).is_ok() {
