@@ -55,10 +55,7 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
 /// Watches the agent by its identity until it ends, its deadline passes, or an order comes; and whether it was alive.
 fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<(Watched, bool)> {
     let Some(agent) = agent else { return Ok((Watched::Exited, false)) };
-    let identity = agent.process.as_ref().and_then(|(pid, start, boot)| {
-        let pid = i32::try_from(*pid).ok()?;
-        Some(Identity { pid, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
-    });
+    let identity = recorded(agent).or_else(|| lock_holder(host));
     let handle = identity.as_ref().and_then(Handle::open).filter(|handle| !handle.has_ended());
     let Some(handle) = handle else { return Ok((Watched::Exited, false)) };
     while !handle.wait_ended(200) {
@@ -80,6 +77,19 @@ fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<(W
         }
     }
     Ok((Watched::Exited, true))
+}
+
+/// The agent as its helper recorded it.
+fn recorded(agent: &Execution) -> Option<Identity> {
+    let (pid, start, boot) = agent.process.as_ref()?;
+    Some(Identity { pid: i32::try_from(*pid).ok()?, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
+}
+
+/// The agent as its lock tells, when its helper died before it could record it: the leader of its session.
+fn lock_holder(host: &Host<'_>) -> Option<Identity> {
+    let holders = ending::lock_holders(&host.ctx, host.session);
+    let leads = |identity: &&Identity| crate::os::process::session_id_of(identity.pid) == Some(identity.pid);
+    holders.iter().find(leads).or(holders.first()).cloned()
 }
 
 /// Ends what still carries the session: it belongs to an attempt that is over.
