@@ -99,7 +99,7 @@ pub struct PacketLimits {
     /// Whole attempt, in seconds.
     pub timeout_s: u64,
     /// Longest silence, in seconds; none means no limit.
-    pub idle_timeout_s: Option<i64>,
+    pub idle_timeout_s: Option<u64>,
 }
 
 /// The exact commands to answer with.

@@ -36,7 +36,7 @@ macro_rules! word_enum {
         impl std::str::FromStr for $name {
             type Err = $crate::domain::word::UnknownWord;
 
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
+            fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
                 match text {
                     $($word => Ok($name::$variant),)*
                     other => Err($crate::domain::word::UnknownWord { word: other.to_owned(), what: $what }),
@@ -45,13 +45,13 @@ macro_rules! word_enum {
         }
 
         impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+            fn serialize<S: serde::Serializer>(&self, out: S) -> std::result::Result<S::Ok, S::Error> {
                 out.serialize_str(self.word())
             }
         }
 
         impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> std::result::Result<Self, D::Error> {
                 let text = <String as serde::Deserialize>::deserialize(input)?;
                 text.parse().map_err(serde::de::Error::custom)
             }

@@ -75,13 +75,41 @@ impl StoreError {
         matches!(self.sqlite_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    /// SQLite's class of error, if it is one.
+    /// What class of error SQLite's is.
+    pub fn sqlite_class(&self) -> SqliteClass {
+        match self.sqlite_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => SqliteClass::Corrupt,
+            Some(ErrorCode::DiskFull) => SqliteClass::Full,
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure) => {
+                SqliteClass::Unreadable
+            }
+            Some(ErrorCode::ReadOnly) => SqliteClass::ReadOnly,
+            _ => SqliteClass::Other,
+        }
+    }
+
+    /// SQLite's own code of error, if it is one.
     pub fn sqlite_code(&self) -> Option<ErrorCode> {
         match self {
             StoreError::Sqlite(error) => error.sqlite_error_code(),
             _ => None,
         }
     }
+}
+
+/// Classes of SQLite's errors that a user is told differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SqliteClass {
+    /// Damaged, or no database.
+    Corrupt,
+    /// The disk is full.
+    Full,
+    /// Can't be opened or read.
+    Unreadable,
+    /// Can't be written.
+    ReadOnly,
+    /// Anything else.
+    Other,
 }
 
 /// The result of everything in this layer.

@@ -20,7 +20,7 @@ pub struct ShowRequest {
 }
 
 /// What `config show` tells.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ShowReport {
     /// Every key with its value and origin, in the order of the reference.
     pub settings: Vec<Setting>,
@@ -64,11 +64,18 @@ pub enum Schema {
     Result,
 }
 
-/// The JSON Schema of a document.
-pub fn schema(of: Schema) -> Value {
-    match of {
+/// What `config schema` is asked.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct SchemaRequest {
+    /// Which document.
+    pub of: Schema,
+}
+
+/// Gives the JSON Schema of a document.
+pub fn schema(_: &Ctx, request: &SchemaRequest) -> Result<Value> {
+    Ok(match request.of {
         Schema::Workflow => json_schema(Level::Workflow),
         Schema::Config => json_schema(Level::Config),
         Schema::Result => contract::json_schema(),
-    }
+    })
 }

@@ -10,7 +10,7 @@ use crate::domain::id::SessionId;
 use crate::error::{Code, Error, Result};
 use crate::os::clock::Clock;
 use crate::os::files;
-use crate::os::layout::{Found, Layout};
+use crate::os::layout::{Found, Layout, Search, discover};
 use crate::os::lock::{WriteGuard, WriteRequest};
 use crate::store::{Connection, Stamp, Store, Writing};
 
@@ -100,6 +100,12 @@ impl Ctx {
         self
     }
 
+    /// Uses one plain connection.
+    pub fn plain(mut self) -> Ctx {
+        self.pooled = false;
+        self
+    }
+
     /// Waits this long for a busy store.
     pub fn with_busy(mut self, ms: u64) -> Ctx {
         self.busy_ms = ms;
@@ -109,6 +115,12 @@ impl Ctx {
     /// Where to say that something takes long.
     pub fn on_notice(self, notice: impl FnMut(&str) + 'static) -> Ctx {
         *self.notices.borrow_mut() = Box::new(notice);
+        self
+    }
+
+    /// The caller's key.
+    pub fn with_request(mut self, key: Option<String>) -> Ctx {
+        self.request_id = key;
         self
     }
 
@@ -186,6 +198,37 @@ impl Ctx {
         })?;
         Ok(guard)
     }
+}
+
+/// Finds the store that this process means, for the user who runs it.
+pub fn open(dir: Option<&Path>) -> Result<Ctx> {
+    let cwd = std::env::current_dir()?;
+    let variable = std::env::var_os("STRIATUM_DIR").map(PathBuf::from);
+    let found = discover(Search { flag: dir, variable: variable.as_deref(), cwd: &cwd })?;
+    Ok(Ctx::new(found, Actor::User { name: crate::os::user_name() }, PathBuf::from("/proc/self/exe")))
+}
+
+/// An operator's verb is refused to a lane of this store: by its environment, or because an ancestor is an agent.
+pub fn refuse_lanes(ctx: &Ctx) -> Result<()> {
+    if !ctx.has_store() {
+        return Ok(());
+    }
+    let own = crate::os::process::own_pid();
+    for entry in crate::os::process::ancestors(own) {
+        let identity = entry.identity();
+        let start = i64::try_from(identity.start_ticks).unwrap_or(i64::MAX);
+        let process = (i64::from(identity.pid), start, identity.boot.as_str());
+        if let Some(session) = ctx.read(|read| Ok(crate::store::execution::session_of_process(read, process)?))? {
+            return Err(Error::new(Code::CapabilityDenied, format!("this is not for a lane ({session})"))
+                .hint("report what you need with `striatum work block --needs-context`"));
+        }
+    }
+    Ok(())
+}
+
+/// The time, for a mouth that stamps lines.
+pub fn now() -> crate::domain::time::Timestamp {
+    Clock.now()
 }
 
 /// There is no store here, and what makes one.

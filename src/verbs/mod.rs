@@ -2,6 +2,7 @@
 //!
 //! A verb takes a request and gives a report, both plain data; it does not know flags, colours or sockets.
 
+pub mod api;
 pub mod config;
 pub mod ctx;
 pub mod flow;

@@ -1,6 +1,6 @@
 //! Each setting with its value and where that comes from, for people who ask why.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::adapters;
@@ -9,7 +9,7 @@ use super::keys::{self, Key, Kind, Level};
 use super::section::{Section, Value};
 
 /// A key of the configuration with the value that holds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// The full name, as in `lanes.claude.timeout`.
     pub key: String,
