@@ -10,7 +10,7 @@ use super::run::prepare::{invalid, load, source, user_config};
 use crate::domain::contract;
 use crate::domain::workflow::keys::{Level, json_schema};
 use crate::domain::workflow::{Setting, read_config};
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 
 /// What `config show` is asked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -39,11 +39,9 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
             let repository = source(ctx, &ctx.layout().config())?;
             let user = user_config().map(|path| source(ctx, &path)).transpose()?.flatten();
             let config = read_config(repository.as_ref(), user.as_ref()).map_err(|faults| {
-                let mut error = invalid(faults);
-                if error.code == Code::InvalidWorkflow {
-                    error.code = Code::InvalidConfig;
-                }
-                error
+                let count = faults.errors();
+                let message = format!("{count} fault{} in the configuration", if count == 1 { "" } else { "s" });
+                Error { code: Code::InvalidConfig, message, ..invalid(faults) }
             })?;
             (config.settings, config.warnings)
         }

@@ -51,25 +51,38 @@ pub fn validate(ctx: &Ctx, request: &ValidateRequest) -> Result<ValidateReport> 
     let names = if request.workflows.is_empty() { all(ctx)? } else { request.workflows.clone() };
     let mut valid = Vec::new();
     let mut refusals: Vec<Error> = Vec::new();
+    let mut next = None;
     for name in &names {
         match load(ctx, name) {
-            Ok(definition) => valid.push(Valid {
-                jobs: definition.jobs.len(),
-                warnings: definition.warnings.iter().map(ToString::to_string).collect(),
-                workflow: definition.run.workflow,
-                file: definition.file,
-            }),
+            Ok(definition) => {
+                next.get_or_insert_with(|| go(name, &definition));
+                valid.push(Valid {
+                    jobs: definition.jobs.len(),
+                    warnings: definition.warnings.iter().map(ToString::to_string).collect(),
+                    workflow: definition.run.workflow,
+                    file: definition.file,
+                });
+            }
             Err(error) => refusals.push(error),
         }
     }
     if let Some(error) = together(refusals) {
         return Err(error);
     }
-    let next = valid.first().map(|first| {
-        let go = ["striatum", "run", "go", "-w", first.workflow.as_str()];
-        Next::new("operator", "prepare, start and drive a run of it", &go)
-    });
     Ok(ValidateReport { valid, next: next.into_iter().collect() })
+}
+
+/// The command that runs a workflow, with a place for each value that it must be given.
+fn go(name: &str, definition: &Definition) -> Next {
+    let mut argv: Vec<String> = ["striatum", "run", "go", "-w", name].map(str::to_owned).into();
+    for (param, _) in definition.params.iter().filter(|(_, param)| param.required) {
+        match param.as_str() {
+            "task" => argv.extend(["--task".to_owned(), "..".to_owned()]),
+            param => argv.extend(["--param".to_owned(), format!("{param}=..")]),
+        }
+    }
+    let why = "prepare, start and drive a run of it".to_owned();
+    Next { argv, why, who: "operator".to_owned() }
 }
 
 /// What `workflow show` is asked.
