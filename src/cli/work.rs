@@ -54,7 +54,7 @@ impl Speaker {
 
 /// The verdicts of a review.
 #[derive(Clone, Copy, ValueEnum)]
-enum VerdictWord {
+pub enum VerdictWord {
     #[value(name = "accept")]
     Accept,
     #[value(name = "accept_with_findings")]

@@ -120,13 +120,14 @@ fn may_still_work(session: &SessionView, world: &World) -> bool {
     let one_job_done = session.is_fresh && session.packets > 0;
     !one_job_done
         && world.slots.iter().any(|slot| {
-            slot.role == session.role && slot.lane == session.lane && slot.offers.iter().any(|_| true)
+            slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty()
         })
 }
 
 fn close(world: &World, plan: &mut Plan) {
     for session in by_id(world) {
-        let is_done = session.is_driven && session.packets > 0 && session.held.is_none();
+        let has_worked = session.packets > 0 || session.supervisor == Some(SupervisorState::Attached);
+        let is_done = session.is_driven && has_worked && session.held.is_none();
         if !is_done || session.is_stopping || is_orphaned(session) || may_still_work(session, world) {
             continue;
         }
@@ -161,7 +162,7 @@ fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     }
     let mut room = Room { run: world.run.free_leases, launches: world.run.launches_left };
     // Idle sessions that will claim soon already use the room that the run has.
-    let claiming = world.sessions.iter().filter(|session| will_claim(session)).count();
+    let claiming = world.sessions.iter().filter(|session| will_claim(session, world)).count();
     room.run = room.run.saturating_sub(u32::try_from(claiming).unwrap_or(u32::MAX));
     let mut slots: Vec<_> = world.slots.iter().collect();
     slots.sort_by_key(|slot| slot.offers.iter().map(|offer| offer.job).min());
@@ -179,11 +180,14 @@ fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     }
 }
 
-/// A helper is on its way to its next message.
-fn will_claim(session: &SessionView) -> bool {
-    let is_hosted = matches!(session.supervisor, Some(SupervisorState::Starting | SupervisorState::Attached));
-    let one_job_done = session.is_fresh && session.packets > 0;
-    is_hosted && session.held.is_none() && !session.is_stopping && !one_job_done && session.helper == LockState::Held
+/// A helper is on its way to its next message: just launched, or resident with something to take.
+fn will_claim(session: &SessionView, world: &World) -> bool {
+    let is_coming = match session.supervisor {
+        Some(SupervisorState::Starting) => true,
+        Some(SupervisorState::Attached) => may_still_work(session, world),
+        Some(SupervisorState::Stopped | SupervisorState::Lost) | None => false,
+    };
+    is_coming && session.held.is_none() && !session.is_stopping && session.helper == LockState::Held
 }
 
 /// Some session of the role without a fixed lane of its own may claim it.
@@ -312,7 +316,7 @@ fn end(world: &World, plan: &mut Plan) {
 
 /// Something is in flight, about to be launched, or comes by itself.
 fn is_moving(world: &World, plan: &Plan) -> bool {
-    let in_flight = world.sessions.iter().any(|session| session.held.is_some() || will_claim(session));
+    let in_flight = world.sessions.iter().any(|session| session.held.is_some() || will_claim(session, world));
     let blocked_by_author = plan.surfaced.iter().any(|told| matches!(told, Surfaced::FreshBlocked { .. }));
     in_flight || will_move(plan) || !world.stale.is_empty() || (blocked_by_author && in_flight) || is_cooling(world, plan)
 }

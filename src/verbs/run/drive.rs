@@ -25,6 +25,7 @@ use crate::domain::run::RunState;
 use crate::domain::session::StopKind;
 use crate::domain::world::World;
 use crate::error::{Code, Error, Kind, Next, Result};
+use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::Ctx;
@@ -254,7 +255,7 @@ impl<'a> Driver<'a> {
     fn turn(&mut self) -> Result<Turn> {
         self.waiter.seen(self.ctx)?;
         let (run, world) = observe::world(self.ctx, self.run)?;
-        self.waiter.follow(&world_helpers(self.ctx, &world)?);
+        self.waiter.follow(world_helpers(self.ctx, &world)?);
         let plan = reconcile(&world, &self.ctx.clock.moment());
         self.surface(&plan);
         self.teller.show(&run.name, &world);
@@ -273,7 +274,10 @@ impl<'a> Driver<'a> {
     fn act(&mut self, plan: &Plan) -> Result<bool> {
         let mut changed = false;
         for action in &plan.actions {
-            match act::act(self.ctx, self.run, action)? {
+            let mut launched = act::Launched::new();
+            let done = act::act(self.ctx, self.run, action, &mut launched);
+            self.waiter.adopt(launched);
+            match done? {
                 Done::Changed(line) => {
                     changed = true;
                     self.teller.tell(&Told { line, ..told(action, "done") });
@@ -348,18 +352,18 @@ impl<'a> Driver<'a> {
 }
 
 /// The helpers of a run's active sessions, to be watched for their end.
-fn world_helpers(ctx: &Ctx, world: &World) -> Result<Vec<(SessionId, crate::os::process::Identity)>> {
+fn world_helpers(ctx: &Ctx, world: &World) -> Result<Vec<(SessionId, Option<Identity>)>> {
     let hosted: Vec<SessionId> =
         world.sessions.iter().filter(|session| session.supervisor.is_some()).map(|session| session.id).collect();
     ctx.read(|read| {
         let mut helpers = Vec::new();
         for session in hosted {
             let process = store::supervisor::active(read, session)?.and_then(|supervisor| supervisor.process);
-            if let Some((pid, start, boot)) = process
-                && let (Ok(pid), Ok(start_ticks)) = (i32::try_from(pid), u64::try_from(start))
-            {
-                helpers.push((session, crate::os::process::Identity { pid, start_ticks, boot }));
-            }
+            let identity = process.and_then(|(pid, start, boot)| {
+                let (pid, start_ticks) = (i32::try_from(pid).ok()?, u64::try_from(start).ok()?);
+                Some(Identity { pid, start_ticks, boot })
+            });
+            helpers.push((session, identity));
         }
         Ok(helpers)
     })

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::host::{Host, Onward, onward};
 use super::orders::Order;
 use super::wait::{self, Watched};
-use super::{ending, environment};
+use super::environment::{self, Seat};
+use super::ending;
 use crate::domain::event::sha256_hex;
 use crate::domain::frozen::{LaneMode, LaneSpec, LaneStdin as Wanted};
 use crate::domain::job::Outcome;
@@ -92,9 +93,9 @@ pub fn program(host: &Host<'_>, hold: &Hold, laid: &Laid, lane: &LaneSpec) -> Re
         Wanted::Packet => LaneStdin::File(laid.folder.packet()),
     };
     Ok(Program {
-        argv: environment::argv(&host.ctx, hold, laid, lane)?,
+        argv: environment::argv(&host.ctx, &Seat::of(hold, laid), lane)?,
         cwd: laid.folder.work(),
-        env: environment::for_agent(&host.ctx, hold, laid, lane)?,
+        env: environment::for_agent(&host.ctx, &Seat::of(hold, laid), lane)?,
         stdin,
         output: laid.folder.output(),
         tty: lane.tty && lane.mode == LaneMode::Loop,
