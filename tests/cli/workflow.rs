@@ -118,6 +118,24 @@ fn what_is_generated_is_valid_and_written_once() {
 }
 
 #[test]
+fn generated_script_workflows_run_to_done() {
+    let project = Project::new();
+    for (kind, launches) in [("minimal", 1), ("review", 4), ("panel", 4)] {
+        let file = format!(".striatum/workflows/{kind}.toml");
+        assert!(project.striatum(&["workflow", "generate", kind, "-o", &file]).status.success());
+        let run = format!("{kind}-1");
+        for words in [&["run", "prepare", "-w", kind][..], &["run", "start", "--run-id", &run]] {
+            let output = project.striatum(words);
+            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let driven = project.seen(&["run", "drive", "--run-id", &run]);
+        assert!(driven.contains(&format!("run {run} -> completed")), "{driven}");
+        // The first draft of `review` is sent back once.
+        assert_eq!(driven.matches("launched ").count(), launches, "{driven}");
+    }
+}
+
+#[test]
 fn a_workflow_is_shown_and_drawn() {
     let project = Project::new();
     let panel = project.striatum(&["workflow", "generate", "panel"]).stdout;

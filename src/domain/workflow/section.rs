@@ -62,7 +62,7 @@ impl Value {
 /// A duration as a file could hold it: one number, one unit.
 pub(super) fn duration(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let fitting = units.into_iter().find(|(length, _)| ms % length == 0);
+    let fitting = units.into_iter().find(|(length, _)| ms.is_multiple_of(*length));
     let (length, unit) = fitting.unwrap_or((1, "ms"));
     format!("{}{unit}", ms / length)
 }
