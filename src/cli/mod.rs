@@ -3,12 +3,14 @@
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
 mod call;
+mod config;
 mod drive;
 mod output;
 mod run;
 mod session;
 mod supervise;
 mod work;
+mod workflow;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -69,6 +71,12 @@ enum Verb {
     /// The agent's side: claim, publish, answer
     #[command(subcommand)]
     Work(work::Work),
+    /// Check, show, draw and write workflows
+    #[command(subcommand)]
+    Workflow(workflow::Workflow),
+    /// What holds here, where it comes from, and what may be written
+    #[command(subcommand)]
+    Config(config::Config),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -100,5 +108,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Session(verb) => verb.run(session, output),
         Verb::Supervise(verb) => verb.run(session, output),
         Verb::Work(verb) => verb.run(session, output),
+        Verb::Workflow(verb) => verb.run(session, output),
+        Verb::Config(verb) => verb.run(session, output),
     }
 }
