@@ -171,7 +171,7 @@ fn a_command_that_was_never_started_is_told_apart_from_one_that_failed() {
     );
     assert!(matches!(try_start(&[], here), Err(StartError::Unprepared { step, .. }) if step == "command"));
     let text = std::fs::read_to_string(here.join("output.log")).unwrap();
-    assert!(text.starts_with("striatum: no-such-agent: exec: "), "{text}");
+    assert!(text.starts_with("striatum: no-such-agent: exec: no such command\n"), "{text}");
 }
 
 #[test]
