@@ -308,3 +308,120 @@ impl From<serde_json::Error> for Error {
         Error::new(Code::Bug, "a stored document could not be read").cause(source)
     }
 }
+
+impl From<crate::os::Fault> for Error {
+    fn from(fault: crate::os::Fault) -> Self {
+        if fault.is_disk_full() {
+            return Error::new(Code::DiskFull, "the disk is full").cause(&fault).hint("free some space and try again");
+        }
+        Error::new(Code::Io, fault.to_string()).cause(fault.source)
+    }
+}
+
+impl From<crate::os::layout::LayoutError> for Error {
+    fn from(error: crate::os::layout::LayoutError) -> Self {
+        match error {
+            crate::os::layout::LayoutError::Fault(fault) => fault.into(),
+            crate::os::layout::LayoutError::Network { .. } => Error::new(Code::StoreUnsafe, error.to_string())
+                .hint("SQLite's log needs a local disk; name a folder on one with --dir or STRIATUM_DIR"),
+            other => Error::new(Code::StoreUnsafe, other.to_string()),
+        }
+    }
+}
+
+impl From<crate::os::lock::LockError> for Error {
+    fn from(error: crate::os::lock::LockError) -> Self {
+        match error {
+            crate::os::lock::LockError::Busy { .. } => Error::new(Code::StoreBusy, format!("the store is {error}"))
+                .hint("try again; if it stays so, end the process that is named"),
+            crate::os::lock::LockError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<crate::os::files::Refusal> for Error {
+    fn from(refusal: crate::os::files::Refusal) -> Self {
+        use crate::os::files::Refusal;
+        let text = refusal.to_string();
+        match refusal {
+            Refusal::Fault(fault) => fault.into(),
+            Refusal::Traversal { .. } => Error::new(Code::PathTraversal, text),
+            Refusal::Symlink { .. } => Error::new(Code::SymlinkRefused, text),
+            Refusal::NotRegular { .. } => Error::new(Code::NotARegularFile, text),
+            Refusal::TooLarge { .. } => Error::new(Code::TooLarge, text),
+            Refusal::Missing { .. } => Error::new(Code::NotFound, text),
+        }
+    }
+}
+
+impl From<crate::os::process::StartError> for Error {
+    fn from(error: crate::os::process::StartError) -> Self {
+        match error {
+            crate::os::process::StartError::Fault(fault) => fault.into(),
+            other => Error::new(Code::CommandMissing, other.to_string()),
+        }
+    }
+}
+
+impl From<crate::os::socket::SocketError> for Error {
+    fn from(error: crate::os::socket::SocketError) -> Self {
+        match error {
+            crate::os::socket::SocketError::Fault(fault) => fault.into(),
+            crate::os::socket::SocketError::TooLong => Error::new(Code::TooLarge, error.to_string()),
+            other => Error::new(Code::Io, format!("the helper's socket: {other}")),
+        }
+    }
+}
+
+impl From<crate::os::env::EnvError> for Error {
+    fn from(error: crate::os::env::EnvError) -> Self {
+        Error::new(Code::CommandMissing, error.to_string()).hint("the lane's `env` lists it")
+    }
+}
+
+impl From<crate::domain::word::Illegal> for Error {
+    fn from(illegal: crate::domain::word::Illegal) -> Self {
+        Error::new(Code::InvalidTransition, illegal.to_string())
+    }
+}
+
+impl From<crate::store::StoreError> for Error {
+    fn from(error: crate::store::StoreError) -> Self {
+        use crate::store::StoreError;
+        if error.is_busy() {
+            return Error::new(Code::StoreBusy, "the store is busy: another program holds it")
+                .hint("a backup tool or a database browser may have it open");
+        }
+        let text = error.to_string();
+        match &error {
+            StoreError::Missing(_) => Error::new(Code::NoStore, text).next(Next::new(
+                "operator",
+                "set up a store here",
+                &["striatum", "init"],
+            )),
+            StoreError::Newer { .. } => Error::new(Code::StoreNewer, text).hint("use that version, or a newer one"),
+            StoreError::Foreign(_) => Error::new(Code::StoreForeign, text),
+            StoreError::Replaced(_) => Error::new(Code::StoreReplaced, text)
+                .hint("nothing was written; bring the file back, or start anew with `striatum init`"),
+            StoreError::OldSqlite(_) | StoreError::Pool(_) => Error::new(Code::StoreUnreadable, text),
+            StoreError::Io(_) => Error::new(Code::StoreUnreadable, text),
+            StoreError::Sqlite(_) => sqlite(&error, text),
+        }
+    }
+}
+
+/// Chooses what to say about SQLite's own errors.
+fn sqlite(error: &crate::store::StoreError, text: String) -> Error {
+    use crate::store::SqliteClass;
+    match error.sqlite_class() {
+        SqliteClass::Corrupt => Error::new(Code::StoreCorrupt, "the store is damaged").cause(text).next(Next::new(
+            "operator",
+            "say what is wrong with it",
+            &["striatum", "doctor"],
+        )),
+        SqliteClass::Full => Error::new(Code::DiskFull, "the disk is full; nothing was written").cause(text),
+        SqliteClass::Unreadable => Error::new(Code::StoreUnreadable, "the store can't be opened or read").cause(text),
+        SqliteClass::ReadOnly => Error::new(Code::StoreUnreadable, "the store can't be written").cause(text),
+        SqliteClass::Other => Error::new(Code::Bug, "the store refused a statement").cause(text),
+    }
+}

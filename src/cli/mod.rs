@@ -1,12 +1,104 @@
-//! The command line.
+//! The command line: parse words, call one verb, render its report.
+//!
+//! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
+mod call;
+mod drive;
+mod output;
+mod run;
+mod session;
+mod supervise;
+mod work;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs the command line.
+use clap::{Args, Parser, Subcommand};
+
+use crate::error::Result;
+use call::Session;
+use output::Output;
+
+/// Run several AI coding agents through a reviewed workflow, unattended, in one repository
+#[derive(Parser)]
+#[command(name = "striatum", version, max_term_width = 100, disable_help_subcommand = true)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Flags that every verb takes.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Globals {
+    /// The store's folder, instead of looking for one
+    #[arg(long, global = true, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long, global = true)]
+    json: bool,
+    /// The same key gets the first answer again
+    #[arg(long, global = true, value_name = "KEY")]
+    request_id: Option<String>,
+    /// Say more on standard error (can be repeated)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Act as a person though no terminal or an agent was detected; recorded
+    #[arg(long, global = true)]
+    as_person: bool,
+    /// Do what would lose something, instead of showing it
+    #[arg(long, global = true)]
+    yes: bool,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Prepare, start, drive and look at runs
+    #[command(subcommand)]
+    Run(run::Run),
+    /// Register a session in a slot of a run
+    RegisterSession(session::Register),
+    /// List and close sessions
+    #[command(subcommand)]
+    Session(session::Session),
+    /// Start and stop helpers
+    #[command(subcommand)]
+    Supervise(supervise::Supervise),
+    /// The agent's side: claim, publish, answer
+    #[command(subcommand)]
+    Work(work::Work),
+}
+
+/// Runs the command line; the exit code is the table's (design section 15).
 pub fn main() -> ExitCode {
-    let mut words = std::env::args_os().skip(1).peekable();
-    if words.next_if(|word| word == crate::os::process::SHIM_VERB).is_some() {
-        return ExitCode::from(crate::os::process::run_lane_shim(words));
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match words.get(1).and_then(|word| word.to_str()) {
+        Some(crate::verbs::supervise::LANE_VERB) => {
+            return ExitCode::from(crate::verbs::supervise::run_lane(words.into_iter().skip(2)));
+        }
+        Some(crate::verbs::supervise::start::HELPER_VERB) => return supervise::helper(&words),
+        _ => {}
     }
-    ExitCode::SUCCESS
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => return output::usage(&error, &words),
+    };
+    let output = Output::new(&cli.globals);
+    let session = Session::new(cli.globals.clone());
+    match dispatch(cli.verb, &session, &output) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => output.error(&error),
+    }
+}
+
+fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
+    match verb {
+        Verb::Run(run) => run.run(session, output),
+        Verb::RegisterSession(register) => register.run(session, output),
+        Verb::Session(verb) => verb.run(session, output),
+        Verb::Supervise(verb) => verb.run(session, output),
+        Verb::Work(verb) => verb.run(session, output),
+    }
 }

@@ -20,7 +20,7 @@ pub struct Snapshot {
 }
 
 /// The part of a snapshot that belongs to the run as a whole.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The workflow's id; runs are named `<workflow>-<n>`.
     pub workflow: String,
@@ -48,6 +48,22 @@ pub struct RunSpec {
     pub stop_phrases: Vec<String>,
     /// What makes a work tree usable.
     pub tree: TreeSpec,
+    /// The operator acts only through mediated verbs (section 13).
+    #[serde(default)]
+    pub constrained: bool,
+    /// How a person is told.
+    #[serde(default)]
+    pub notify: Notify,
+}
+
+/// How a person is told; an empty command means the bell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notify {
+    /// Gets one JSON document on standard input.
+    pub command: Vec<String>,
+    /// Which occasions are worth telling: `inbox`, `needs_operator`, `completed`, `failed`, `lane_parked`,
+    /// `driver_ended`.
+    pub on: Vec<String>,
 }
 
 /// The dial of section 14: which tiers wait for a person.
@@ -64,7 +80,7 @@ pub enum Autonomy {
 }
 
 /// Limits of a run, each a breaker with a name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     /// Requeues without a strike for each job (holder lost, never started, conflict).
     pub requeues: u32,
@@ -81,7 +97,7 @@ pub struct Budget {
 }
 
 /// Timings of leases, endings and waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// From TERM to KILL when a tree is ended.
     pub grace_ms: u64,
@@ -122,8 +138,11 @@ pub enum RoleContext {
 }
 
 /// A named way to execute: a command line with its limits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LaneSpec {
+    /// The known agent it was derived from; empty for a bare command.
+    #[serde(default)]
+    pub adapter: String,
     /// argv with templates still in it; empty for a human lane.
     pub command: Vec<String>,
     /// How the agent lives.
@@ -154,13 +173,30 @@ pub struct LaneSpec {
     pub build_dirs: Vec<String>,
     /// A `loop` agent gets a terminal.
     pub tty: bool,
+    /// What becomes of the agent's own sandbox.
+    #[serde(default)]
+    pub own_sandbox: OwnSandbox,
+}
+
+/// What becomes of an agent's own sandbox; Landlock forbids one inside another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnSandbox {
+    /// It has none.
+    #[default]
+    None,
+    /// It is switched off inside ours.
+    OffInside,
+    /// It stands in for ours.
+    Instead,
 }
 
 /// How a lane's agent lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaneMode {
     /// Started anew for each attempt.
+    #[default]
     Oneshot,
     /// Started once, told to await work.
     Loop,
@@ -332,6 +368,19 @@ pub struct Produce {
     pub required: bool,
 }
 
+/// A shared resource that the driver makes, checks and destroys for one job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ephemeral {
+    /// One of the job's shared resources.
+    pub resource: String,
+    /// Makes it; argv with templates.
+    pub create: Vec<String>,
+    /// Exits 0 when it is there and healthy.
+    pub check: Vec<String>,
+    /// Takes it away.
+    pub destroy: Vec<String>,
+}
+
 /// A node of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobSpec {
@@ -374,6 +423,9 @@ pub struct JobSpec {
     pub effect: Effect,
     /// Names of shared resources.
     pub shared: Vec<String>,
+    /// A shared resource made for this job alone.
+    #[serde(default)]
+    pub ephemeral: Option<Ephemeral>,
     /// Reviews only: how often this review may send its subject back.
     pub revisions: u32,
     /// On the reviewed job: accepts that pass the panel; none means all.

@@ -1,6 +1,7 @@
 //! The operating system: processes, files, locks, clock. It does not know the store or any rule.
 
 pub mod clock;
+pub mod crash;
 pub mod env;
 pub mod files;
 pub mod git;
@@ -48,4 +49,10 @@ impl Fault {
 /// The name of this machine, for people.
 pub fn host_name() -> String {
     nix::unistd::gethostname().map_or_else(|_| "unknown".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The login name of this process's user, for people.
+pub fn user_name() -> String {
+    let uid = nix::unistd::geteuid();
+    nix::unistd::User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
 }

@@ -1,1 +1,283 @@
-//! SQL and nothing else.
+//! SQL and nothing else: opening the file, reading, writing, one file a table.
+//!
+//! Rules of section 16: WAL, `synchronous=FULL`, every write behind the guard of `locks/write.lock` and inside
+//! `BEGIN IMMEDIATE`, statements as constants with named parameters. It decides nothing and touches no other file.
+
+pub mod artifact;
+pub mod attempt;
+pub mod columns;
+pub mod decision;
+pub mod event;
+pub mod execution;
+pub mod frozen;
+pub mod gate;
+pub mod job;
+pub mod lane;
+pub mod lease;
+pub mod message;
+pub mod request;
+pub mod run;
+pub mod schema;
+pub mod session;
+pub mod snapshot;
+pub mod supervisor;
+pub mod verdict;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use r2d2_sqlite::SqliteConnectionManager;
+pub use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::{ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::domain::time::{Moment, Timestamp};
+use crate::os::lock::WriteGuard;
+
+/// What can go wrong with the file or a statement.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No file.
+    #[error("there is no store at {}", .0.display())]
+    Missing(PathBuf),
+    /// The file is newer than this program.
+    #[error("the store was made by {made_by} (schema {version}), this is {} (schema {})", env!("CARGO_PKG_VERSION"), schema::USER_VERSION)]
+    Newer {
+        /// Which program made it.
+        made_by: String,
+        /// Its schema.
+        version: i64,
+    },
+    /// Some other program's database.
+    #[error("the file is a database of another program (application id {0:#x})")]
+    Foreign(i64),
+    /// The file was moved, replaced or deleted.
+    #[error("{} was moved, replaced or deleted while in use", .0.display())]
+    Replaced(PathBuf),
+    /// The linked SQLite has a known fault.
+    #[error("SQLite {0} has a fault that loses data; 3.51.3 or newer is needed")]
+    OldSqlite(String),
+    /// The pool gave no connection.
+    #[error(transparent)]
+    Pool(#[from] r2d2::Error),
+    /// SQLite says no.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// The operating system says no.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl StoreError {
+    /// Somebody else holds the write lock; trying again makes sense.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.sqlite_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
+    /// What class of error SQLite's is.
+    pub fn sqlite_class(&self) -> SqliteClass {
+        match self.sqlite_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => SqliteClass::Corrupt,
+            Some(ErrorCode::DiskFull) => SqliteClass::Full,
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure) => {
+                SqliteClass::Unreadable
+            }
+            Some(ErrorCode::ReadOnly) => SqliteClass::ReadOnly,
+            _ => SqliteClass::Other,
+        }
+    }
+
+    /// SQLite's own code of error, if it is one.
+    pub fn sqlite_code(&self) -> Option<ErrorCode> {
+        match self {
+            StoreError::Sqlite(error) => error.sqlite_error_code(),
+            _ => None,
+        }
+    }
+}
+
+/// Classes of SQLite's errors that a user is told differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SqliteClass {
+    /// Damaged, or no database.
+    Corrupt,
+    /// The disk is full.
+    Full,
+    /// Can't be opened or read.
+    Unreadable,
+    /// Can't be written.
+    ReadOnly,
+    /// Anything else.
+    Other,
+}
+
+/// The result of everything in this layer.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+enum Connections {
+    Plain(std::cell::RefCell<Connection>),
+    Pool(r2d2::Pool<SqliteConnectionManager>),
+}
+
+/// An open store.
+pub struct Store {
+    connections: Connections,
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+/// A write transaction: what it does is told in events with its time and principal.
+pub struct Writing<'a> {
+    tx: Transaction<'a>,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub principal: &'a str,
+}
+
+impl std::ops::Deref for Writing<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.tx
+    }
+}
+
+/// Who writes, and when.
+#[derive(Clone, Copy)]
+pub struct Stamp<'a> {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub principal: &'a str,
+}
+
+impl Store {
+    /// Opens an existing store with one plain connection: two pragmas, no thread, no migration scan.
+    pub fn open(path: &Path, busy: Duration) -> StoreResult<Store> {
+        let identity = identity(path)?;
+        let mut connection = connect(path, busy)?;
+        match schema::recognise(&connection)? {
+            schema::Recognised::Current => {}
+            schema::Recognised::Empty => schema::create(&mut connection, 0)?,
+            schema::Recognised::Older(version) => return Err(StoreError::Foreign(version)),
+        }
+        Ok(Store { connections: Connections::Plain(std::cell::RefCell::new(connection)), path: path.into(), identity })
+    }
+
+    /// Opens an existing store with a pool, for the driver: it reads while it watches.
+    pub fn open_pool(path: &Path, busy: Duration) -> StoreResult<Store> {
+        drop(Store::open(path, busy)?);
+        let manager = SqliteConnectionManager::file(path)
+            .with_flags(flags())
+            .with_init(move |connection| configure(connection, busy));
+        let pool = r2d2::Pool::builder().max_size(2).min_idle(Some(0)).test_on_check_out(false).build(manager)?;
+        Ok(Store { connections: Connections::Pool(pool), path: path.into(), identity: identity(path)? })
+    }
+
+    /// Makes the file when there is none.
+    pub fn create(path: &Path, made_at: Timestamp, busy: Duration) -> StoreResult<Store> {
+        let mut connection = Connection::open_with_flags(path, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
+        configure(&mut connection, busy)?;
+        if schema::recognise(&connection)? == schema::Recognised::Empty {
+            schema::create(&mut connection, made_at.0)?;
+        }
+        drop(connection);
+        Store::open(path, busy)
+    }
+
+    /// A consistent read.
+    pub fn read<T, E: From<StoreError>>(&self, body: impl FnOnce(&Connection) -> Result<T, E>) -> Result<T, E> {
+        self.with(|connection| {
+            let tx = connection.transaction_with_behavior(TransactionBehavior::Deferred).map_err(StoreError::from)?;
+            let found = body(&tx)?;
+            tx.finish().map_err(StoreError::from)?;
+            Ok(found)
+        })
+    }
+
+    /// One immediate transaction behind the guard; rolled back when the body fails.
+    pub fn write<T, E: From<StoreError>>(
+        &self,
+        _guard: &WriteGuard,
+        stamp: Stamp<'_>,
+        body: impl FnOnce(&Writing<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        if identity(&self.path)? != self.identity {
+            return Err(StoreError::Replaced(self.path.clone()).into());
+        }
+        self.with(|connection| {
+            let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(StoreError::from)?;
+            let writing = Writing { tx, at: stamp.at, principal: stamp.principal };
+            let done = body(&writing)?;
+            writing.tx.commit().map_err(StoreError::from)?;
+            Ok(done)
+        })
+    }
+
+    /// A number that changes when another connection commits.
+    pub fn data_version(&self) -> StoreResult<i64> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached("PRAGMA data_version")?;
+            Ok(statement.query_row([], |row| row.get(0))?)
+        })
+    }
+
+    /// Folds the log into the file when it has grown over `bytes`; gives up quietly when somebody reads.
+    pub fn checkpoint_over(&self, bytes: u64) -> StoreResult<()> {
+        let mut wal = self.path.clone().into_os_string();
+        wal.push("-wal");
+        let size = std::fs::metadata(&wal).map_or(0, |about| about.len());
+        if size <= bytes {
+            return Ok(());
+        }
+        self.with(|connection| {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            Ok(())
+        })
+    }
+
+    fn with<T, E: From<StoreError>>(&self, body: impl FnOnce(&mut Connection) -> Result<T, E>) -> Result<T, E> {
+        match &self.connections {
+            Connections::Plain(connection) => body(&mut connection.borrow_mut()),
+            Connections::Pool(pool) => body(&mut *pool.get().map_err(StoreError::from)?),
+        }
+    }
+}
+
+fn flags() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+fn connect(path: &Path, busy: Duration) -> StoreResult<Connection> {
+    let mut connection = Connection::open_with_flags(path, flags())?;
+    configure(&mut connection, busy)?;
+    Ok(connection)
+}
+
+/// What every connection needs; nothing here writes.
+fn configure(connection: &mut Connection, busy: Duration) -> rusqlite::Result<()> {
+    connection.busy_timeout(busy)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
+         PRAGMA wal_autocheckpoint = 8192;",
+    )
+}
+
+fn identity(path: &Path) -> StoreResult<(u64, u64)> {
+    match std::fs::metadata(path) {
+        Ok(about) => Ok((about.dev(), about.ino())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(StoreError::Missing(path.into())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads a moment that stands in two columns; none unless both are set.
+fn moment(row: &rusqlite::Row<'_>, boot: &str, ms: &str) -> rusqlite::Result<Option<Moment>> {
+    let (boot, ms): (Option<String>, Option<i64>) = (row.get(boot)?, row.get(ms)?);
+    Ok(boot.zip(ms).map(|(boot, ms)| Moment { boot, ms }))
+}

@@ -1,1 +1,16 @@
-//! One function a verb.
+//! The application: one function a verb. Owns transactions and the order of effects.
+//!
+//! A verb takes a request and gives a report, both plain data; it does not know flags, colours or sockets.
+
+pub mod api;
+pub mod config;
+pub mod ctx;
+pub mod flow;
+pub mod run;
+pub mod session;
+pub mod settle;
+pub mod supervise;
+pub mod work;
+pub mod workflow;
+
+pub use ctx::{Actor, Ctx};

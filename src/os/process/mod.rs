@@ -4,6 +4,7 @@
 //! This room does not know sessions, jobs or locks' meaning.
 
 mod carried;
+mod children;
 mod fds;
 mod handle;
 mod harness;
@@ -15,6 +16,7 @@ mod table;
 mod tree;
 
 pub use carried::{carriers, environment_of, holders, inherited_files, words_of};
+pub use children::{has_children, reap_ended_children};
 pub use handle::{Exit, Handle};
 pub use harness::{by_environment, by_words, find_harness};
 pub use helper::{Adopted, HelperCommand, adopt_locks, become_reaper, spawn_helper};

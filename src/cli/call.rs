@@ -1,0 +1,74 @@
+//! Where a call goes: to the store, or, in a lane, through its helper's socket.
+
+use std::path::{Path, PathBuf};
+
+use super::Globals;
+use crate::broker::client;
+use crate::error::{Code, Error, Result};
+use crate::verbs::api::{Verb, Who};
+use crate::verbs::ctx::{self, Ctx};
+
+/// One invocation of the command line.
+pub struct Session {
+    /// Flags that every verb takes.
+    pub globals: Globals,
+}
+
+impl Session {
+    /// An invocation with these flags.
+    pub fn new(globals: Globals) -> Session {
+        Session { globals }
+    }
+
+    /// Calls a verb.
+    pub fn call<V: Verb>(&self, request: &V) -> Result<V::Report> {
+        if let Some(socket) = self.lane_socket() {
+            return through(&socket, request);
+        }
+        let ctx = self.ctx()?;
+        if matches!(V::WHO, Who::Operator | Who::Person) {
+            ctx::refuse_lanes(&ctx)?;
+        }
+        request.run(&ctx)
+    }
+
+    /// The store, for verbs that are more than a request and a report.
+    pub fn ctx(&self) -> Result<Ctx> {
+        let ctx = ctx::open(self.globals.dir.as_deref())?;
+        let json = self.globals.json;
+        Ok(ctx.on_notice(move |text| super::output::notice(text, json)).with_request(self.globals.request_id.clone()))
+    }
+
+    /// The store, for verbs that an operator alone may use.
+    pub fn operator_ctx(&self) -> Result<Ctx> {
+        if self.lane_socket().is_some() {
+            return Err(Error::new(Code::CapabilityDenied, "this is not for a lane")
+                .hint("report what you need with `striatum work block --needs-context`"));
+        }
+        let ctx = self.ctx()?;
+        ctx::refuse_lanes(&ctx)?;
+        Ok(ctx)
+    }
+
+    /// The helper's socket, when this process is in a lane of the store that it means.
+    fn lane_socket(&self) -> Option<PathBuf> {
+        let socket = std::env::var_os("STRIATUM_SOCKET").filter(|path| !path.is_empty())?;
+        let own = std::env::var_os("STRIATUM_DIR")?;
+        match &self.globals.dir {
+            Some(dir) if !same(dir, Path::new(&own)) => None,
+            _ => Some(PathBuf::from(socket)),
+        }
+    }
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+fn through<V: Verb>(socket: &Path, request: &V) -> Result<V::Report> {
+    let report = client::call(socket, V::NAME, serde_json::to_value(request)?)?;
+    Ok(serde_json::from_value(report)?)
+}

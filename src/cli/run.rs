@@ -1,0 +1,110 @@
+//! `striatum run ...`
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+
+use super::call::Session;
+use super::drive::Drive;
+use super::output::{Output, next_text};
+use crate::error::{Code, Error, Result};
+use crate::verbs::run::prepare::{PrepareReport, PrepareRequest};
+use crate::verbs::run::start::StartRequest;
+
+/// Prepare, start, drive and look at runs
+#[derive(Subcommand)]
+pub enum Run {
+    /// Freeze a workflow into a new run
+    Prepare(Prepare),
+    /// Enqueue the first jobs of a prepared run
+    Start(Start),
+    /// Take a started run to done, or to one clear question
+    Drive(Drive),
+}
+
+impl Run {
+    /// Calls the verb and shows its report.
+    pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        match self {
+            Run::Prepare(prepare) => prepare.run(session, output),
+            Run::Start(start) => start.run(session, output),
+            Run::Drive(drive) => drive.run(session, output),
+        }
+    }
+}
+
+/// Which workflow, with which parameters.
+#[derive(Args)]
+pub struct Prepare {
+    /// A name in .striatum/workflows, or a path with `/` or `.toml`
+    #[arg(short, long, value_name = "NAME or PATH")]
+    workflow: String,
+    /// A parameter (can be repeated)
+    #[arg(long = "param", value_name = "KEY=VALUE")]
+    params: Vec<String>,
+    /// The parameter `task`
+    #[arg(long, value_name = "TEXT")]
+    task: Option<String>,
+    /// Commands with this hash may run though nobody trusted them here (for CI)
+    #[arg(long, value_name = "sha256:..")]
+    trust_hash: Option<String>,
+}
+
+impl Prepare {
+    /// What was typed, as a request.
+    pub fn request(&self) -> Result<PrepareRequest> {
+        let mut params = BTreeMap::new();
+        for param in &self.params {
+            let (key, value) = param
+                .split_once('=')
+                .ok_or_else(|| Error::new(Code::Usage, format!("--param {param}: write it as KEY=VALUE")))?;
+            params.insert(key.to_owned(), value.to_owned());
+        }
+        if let Some(task) = &self.task {
+            params.insert("task".to_owned(), task.clone());
+        }
+        Ok(PrepareRequest { workflow: self.workflow.clone(), params, trust_hash: self.trust_hash.clone() })
+    }
+
+    fn run(&self, session: &Session, output: &Output) -> Result<u8> {
+        let report = session.call(&self.request()?)?;
+        output.report(&report, prepared);
+        Ok(0)
+    }
+}
+
+/// A prepared run for people.
+pub fn prepared(report: &PrepareReport) -> String {
+    let mut text = format!("prepared {} ({} jobs, {})\n", report.run, report.jobs, report.snapshot);
+    for warning in &report.warnings {
+        text.push_str(&format!("{warning}\n"));
+    }
+    for command in &report.commands {
+        text.push_str(&format!("runs {command}\n"));
+    }
+    let count = report.needed.len();
+    let times = if count == 1 { "time" } else { "times" };
+    let what = if count == 0 { String::new() } else { format!(" ({})", report.needed.join(", ")) };
+    text.push_str(&format!("you will be needed: {count} {times}{what}\n"));
+    text.push_str(&next_text(&report.next));
+    text
+}
+
+/// Which run.
+#[derive(Args)]
+pub struct Start {
+    /// The run; the only live one when left out
+    #[arg(long, value_name = "RUN")]
+    run_id: Option<String>,
+}
+
+impl Start {
+    fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        let report = session.call(&StartRequest { run: self.run_id })?;
+        output.report(&report, |report| {
+            let word = if report.already { "was started before" } else { "started" };
+            format!("{} {word}\n{}", report.run, next_text(&report.next))
+        });
+        Ok(0)
+    }
+}

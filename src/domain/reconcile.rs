@@ -1,0 +1,386 @@
+//! From a picture of the world to a list of actions: the whole of what a driver decides.
+//!
+//! Passes, in this order:
+//! 1. *reap*: sessions whose locks nobody holds are lost, or recovered when an agent was started;
+//! 2. *expire*: unsupervised holds and sessions, and gates, past their deadline;
+//! 3. *observe*: stale jobs whose holder left nothing but rows;
+//! 4. *close*: lanes whose work is sealed and whose slot is empty, before anything fresh is registered;
+//! 5. *gates*: jobs that a person must let through;
+//! 6. *launch*: adopt what covers a slot, else register and start, within capacity and budget;
+//! 7. *end*: nothing in flight and nothing to launch: complete, wait for a person, or escalate.
+//!
+//! It is pure and total: no clock, no I/O, no order among rows matters. It never sees a finished job.
+
+use super::action::{Action, Launch, Plan, Standing, Surfaced};
+use super::id::SessionId;
+use super::job::Cause;
+use super::run::RunState;
+use super::session::{ExecutionState, SupervisorState};
+use super::time::Moment;
+use super::world::{LaneBlock, LockState, Offer, SessionView, SlotView, World};
+
+/// Decides one turn.
+pub fn reconcile(world: &World, now: &Moment) -> Plan {
+    let mut plan = Plan { actions: Vec::new(), surfaced: Vec::new(), wake_at: None, standing: Standing::Moving };
+    if let Some(standing) = settled_standing(world) {
+        plan.standing = standing;
+        return plan;
+    }
+    reap(world, &mut plan);
+    expire(world, now, &mut plan);
+    observe(world, &mut plan);
+    close(world, &mut plan);
+    gates(world, &mut plan);
+    launch(world, now, &mut plan);
+    end(world, &mut plan);
+    plan
+}
+
+/// A run that no driver moves.
+fn settled_standing(world: &World) -> Option<Standing> {
+    match world.run.state {
+        RunState::Ready => Some(Standing::NotStarted),
+        RunState::Completed | RunState::Failed | RunState::Canceled => Some(Standing::Over),
+        RunState::Running | RunState::NeedsOperator if world.run.is_stopped || world.stop_file => {
+            Some(Standing::Stopped)
+        }
+        RunState::Running | RunState::NeedsOperator => None,
+    }
+}
+
+/// Sorted, so that the order of rows does not matter.
+fn by_id(world: &World) -> Vec<&SessionView> {
+    let mut sessions: Vec<&SessionView> = world.sessions.iter().collect();
+    sessions.sort_by_key(|session| session.id);
+    sessions
+}
+
+/// Its helper was launched and nobody holds the helper's lock: it never started or is dead.
+fn is_orphaned(session: &SessionView) -> bool {
+    matches!(session.supervisor, Some(SupervisorState::Starting | SupervisorState::Attached))
+        && session.helper == LockState::Free
+}
+
+fn reap(world: &World, plan: &mut Plan) {
+    for session in by_id(world).into_iter().filter(|session| is_orphaned(session)) {
+        let started = session
+            .held
+            .as_ref()
+            .filter(|held| matches!(held.agent, Some(ExecutionState::Running)) || session.agent == LockState::Held);
+        plan.actions.push(match started {
+            Some(held) => Action::Recover { session: session.id, job: held.name.clone() },
+            None if session.agent == LockState::Held => Action::Recover { session: session.id, job: String::from("-") },
+            None => Action::MarkLost { session: session.id },
+        });
+    }
+}
+
+fn expire(world: &World, now: &Moment, plan: &mut Plan) {
+    let mut leases: Vec<_> = world.leases.iter().collect();
+    leases.sort_by_key(|lease| lease.lease);
+    for lease in leases {
+        if lease.deadline.is_past(now) {
+            plan.actions.push(Action::ExpireLease {
+                lease: lease.lease,
+                session: lease.session,
+                job: lease.name.clone(),
+            });
+        } else {
+            wake(plan, &lease.deadline);
+        }
+    }
+    for session in by_id(world) {
+        let Some(deadline) = session.deadline.as_ref().filter(|_| session.held.is_none()) else { continue };
+        if deadline.is_past(now) {
+            plan.actions.push(Action::ExpireSession { session: session.id });
+        } else {
+            wake(plan, deadline);
+        }
+    }
+    let mut gates: Vec<_> = world.gates.iter().collect();
+    gates.sort_by_key(|gate| gate.gate);
+    for gate in gates {
+        if gate.expires.is_past(now) {
+            plan.actions.push(Action::ExpireGate { gate: gate.gate, name: gate.name.clone() });
+        }
+    }
+}
+
+fn observe(world: &World, plan: &mut Plan) {
+    let mut stale: Vec<_> = world.stale.iter().collect();
+    stale.sort_by_key(|job| job.job);
+    for job in stale {
+        plan.actions.push(Action::Observe { job: job.job, name: job.name.clone() });
+    }
+}
+
+/// A session that could still take what its slot offers.
+fn may_still_work(session: &SessionView, world: &World) -> bool {
+    let one_job_done = session.is_fresh && session.packets > 0;
+    !one_job_done
+        && world
+            .slots
+            .iter()
+            .any(|slot| slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty())
+}
+
+fn close(world: &World, plan: &mut Plan) {
+    for session in by_id(world) {
+        let has_worked = session.packets > 0 || session.supervisor == Some(SupervisorState::Attached);
+        let is_done = session.is_driven && has_worked && session.held.is_none();
+        if !is_done || session.is_stopping || is_orphaned(session) || may_still_work(session, world) {
+            continue;
+        }
+        let (role, lane) = (session.role.clone(), session.lane.clone());
+        plan.actions.push(match session.supervisor {
+            Some(SupervisorState::Starting | SupervisorState::Attached) => {
+                Action::StopLane { session: session.id, role, lane }
+            }
+            _ if session.is_self_driven => continue,
+            _ => Action::CloseSession { session: session.id, role, lane },
+        });
+    }
+}
+
+fn gates(world: &World, plan: &mut Plan) {
+    let mut due: Vec<_> = world.gates_due.iter().collect();
+    due.sort_by_key(|job| job.job);
+    for job in due {
+        plan.actions.push(Action::OpenGate { job: job.job, name: job.name.clone() });
+    }
+}
+
+/// What may still be launched in this turn.
+struct Room {
+    run: u32,
+    launches: u32,
+}
+
+fn launch(world: &World, now: &Moment, plan: &mut Plan) {
+    if world.run.is_paused {
+        return;
+    }
+    let mut room = Room { run: world.run.free_leases, launches: world.run.launches_left };
+    // Idle sessions that will claim soon already use the room that the run has.
+    let claiming = world.sessions.iter().filter(|session| will_claim(session, world)).count();
+    room.run = room.run.saturating_sub(u32::try_from(claiming).unwrap_or(u32::MAX));
+    let mut slots: Vec<_> = world.slots.iter().collect();
+    slots.sort_by_key(|slot| slot.offers.iter().map(|offer| offer.job).min());
+    for slot in slots {
+        launch_slot(world, slot, now, &mut room, plan);
+    }
+    let mut ambiguous: Vec<_> = world.ambiguous.iter().collect();
+    ambiguous.sort_by_key(|job| job.job);
+    for job in ambiguous.into_iter().filter(|job| !is_covered_by_role(world, &job.role)) {
+        plan.surfaced.push(Surfaced::AmbiguousLane {
+            job: job.name.clone(),
+            role: job.role.clone(),
+            lanes: job.lanes.clone(),
+        });
+    }
+}
+
+/// A helper is on its way to its next message: just launched, or resident with something to take.
+fn will_claim(session: &SessionView, world: &World) -> bool {
+    let is_coming = match session.supervisor {
+        Some(SupervisorState::Starting) => true,
+        Some(SupervisorState::Attached) => may_still_work(session, world),
+        Some(SupervisorState::Stopped | SupervisorState::Lost) | None => false,
+    };
+    is_coming && session.held.is_none() && !session.is_stopping && session.helper == LockState::Held
+}
+
+/// Some session of the role without a fixed lane of its own may claim it.
+fn is_covered_by_role(world: &World, role: &str) -> bool {
+    world.sessions.iter().any(|session| session.role == role && session.held.is_none() && !session.is_stopping)
+}
+
+fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, plan: &mut Plan) {
+    let mut offers: Vec<&Offer> = slot.offers.iter().collect();
+    offers.sort_by_key(|offer| (offer.job, offer.attempt));
+    let Some(first) = offers.first() else { return };
+    if !surface_block(slot, first, now, plan) {
+        return;
+    }
+    let mut idle = covering(world, slot, plan);
+    let mut lane_room = slot.free_leases;
+    for offer in offers {
+        if offer.not_before.as_ref().is_some_and(|moment| !moment.is_past(now)) {
+            wake(plan, offer.not_before.as_ref().unwrap_or(now));
+            continue;
+        }
+        if let Some(action) = take_idle(&mut idle, offer) {
+            plan.actions.extend(action);
+            continue;
+        }
+        if offer.was_launched {
+            plan.actions.push(Action::NeverStarted {
+                job: offer.job,
+                name: offer.name.clone(),
+                attempt: offer.attempt,
+            });
+            continue;
+        }
+        if lane_room == 0 || room.run == 0 || room.launches == 0 {
+            continue;
+        }
+        if let Some(author) = slot.blocking_author.filter(|_| offer.is_fresh) {
+            plan.surfaced.push(Surfaced::FreshBlocked { job: offer.name.clone(), author });
+            continue;
+        }
+        lane_room -= 1;
+        room.run -= 1;
+        room.launches -= 1;
+        plan.actions.push(Action::Launch(launch_of(slot, offer)));
+    }
+}
+
+fn launch_of(slot: &SlotView, offer: &Offer) -> Launch {
+    Launch {
+        role: slot.role.clone(),
+        lane: slot.lane.clone(),
+        job: offer.job,
+        name: offer.name.clone(),
+        attempt: offer.attempt,
+        fresh: offer.is_fresh,
+        lost: offer.lost,
+    }
+}
+
+/// Tells why a lane can't be launched; true when it can.
+fn surface_block(slot: &SlotView, first: &Offer, now: &Moment, plan: &mut Plan) -> bool {
+    let (job, lane) = (first.name.clone(), slot.lane.clone());
+    match &slot.blocked {
+        None => return true,
+        Some(LaneBlock::Cooling(until)) if until.is_past(now) => return true,
+        Some(LaneBlock::Cooling(until)) => wake(plan, until),
+        Some(LaneBlock::Human) => plan.surfaced.push(Surfaced::HumanLane { job, lane }),
+        Some(LaneBlock::Untrusted) => plan.surfaced.push(Surfaced::Untrusted { job, lane }),
+        Some(LaneBlock::Parked) => plan.surfaced.push(Surfaced::LaneParked { job, lane }),
+    }
+    false
+}
+
+/// Sessions of the slot that may take an offer, those that a helper hosts first.
+struct Idle<'a>(Vec<&'a SessionView>);
+
+fn covering<'a>(world: &'a World, slot: &SlotView, plan: &Plan) -> Idle<'a> {
+    let reaped: Vec<SessionId> = plan
+        .actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::MarkLost { session } | Action::ExpireSession { session } | Action::CloseSession { session, .. } => {
+                Some(*session)
+            }
+            _ => None,
+        })
+        .collect();
+    let mut idle: Vec<&SessionView> = by_id(world)
+        .into_iter()
+        .filter(|session| session.role == slot.role && session.lane == slot.lane && session.held.is_none())
+        .filter(|session| !session.is_stopping && !(session.is_fresh && session.packets > 0))
+        .filter(|session| !is_orphaned(session) && !reaped.contains(&session.id))
+        .collect();
+    idle.sort_by_key(|session| (session.supervisor.is_none(), session.id));
+    Idle(idle)
+}
+
+/// Covers an offer with an idle session, adopting it when nothing hosts it; none when no session is left.
+fn take_idle(idle: &mut Idle<'_>, offer: &Offer) -> Option<Option<Action>> {
+    let at = idle.0.iter().position(|session| !offer.is_fresh || session.packets == 0)?;
+    let session = idle.0.remove(at);
+    let needs_host = session.supervisor.is_none() && session.is_launchable && !session.is_self_driven;
+    Some(needs_host.then(|| Action::Adopt { session: session.id, job: offer.name.clone() }))
+}
+
+fn end(world: &World, plan: &mut Plan) {
+    if is_moving(world, plan) {
+        if world.run.state == RunState::NeedsOperator && will_move(plan) {
+            plan.actions.insert(0, Action::Revive);
+        }
+        return;
+    }
+    if !world.has_open_jobs {
+        plan.actions.push(Action::Complete);
+        return;
+    }
+    if world.run.is_paused {
+        plan.standing = Standing::Paused;
+        return;
+    }
+    let waiting = reasons(world, plan);
+    match waiting.iter().find(|(_, cause)| !cause.is_mere_waiting()) {
+        Some((subject, cause)) if world.run.state == RunState::Running => {
+            plan.actions.push(Action::Escalate { cause: *cause, subject: subject.clone() });
+        }
+        Some(_) => plan.standing = Standing::Over,
+        None => plan.standing = Standing::WaitingHuman(waiting),
+    }
+}
+
+/// Something is in flight, about to be launched, or comes by itself.
+fn is_moving(world: &World, plan: &Plan) -> bool {
+    let in_flight = world.sessions.iter().any(|session| session.held.is_some() || will_claim(session, world));
+    let blocked_by_author = plan.surfaced.iter().any(|told| matches!(told, Surfaced::FreshBlocked { .. }));
+    in_flight
+        || will_move(plan)
+        || !world.stale.is_empty()
+        || (blocked_by_author && in_flight)
+        || is_cooling(world, plan)
+}
+
+/// The plan itself sets something going.
+fn will_move(plan: &Plan) -> bool {
+    plan.actions.iter().any(|action| {
+        matches!(
+            action,
+            Action::Launch(_)
+                | Action::Adopt { .. }
+                | Action::Recover { .. }
+                | Action::MarkLost { .. }
+                | Action::ExpireLease { .. }
+                | Action::ExpireSession { .. }
+                | Action::NeverStarted { .. }
+                | Action::Observe { .. }
+                | Action::OpenGate { .. }
+                | Action::ExpireGate { .. }
+        )
+    })
+}
+
+/// Work is offered that only has to wait: for a lane that cools down, for capacity of other runs, or for a session
+/// that somebody else drives.
+fn is_cooling(world: &World, plan: &Plan) -> bool {
+    let surfaced = |name: &str| plan.surfaced.iter().any(|told| told.cause().is_some_and(|(job, _)| job == name));
+    let spent = world.run.launches_left == 0;
+    !world.run.is_paused
+        && world.slots.iter().any(|slot| {
+            let hosted = world.sessions.iter().any(|session| session.role == slot.role && session.lane == slot.lane);
+            (!spent || hosted)
+                && slot.offers.first().is_some_and(|offer| !surfaced(&offer.name))
+                && !matches!(slot.blocked, Some(LaneBlock::Human | LaneBlock::Untrusted | LaneBlock::Parked))
+        })
+}
+
+/// Everything that waits, with its cause.
+fn reasons(world: &World, plan: &Plan) -> Vec<(String, Cause)> {
+    let mut reasons: Vec<(String, Cause)> = world.held.iter().map(|held| (held.name.clone(), held.cause)).collect();
+    reasons.extend(world.gates.iter().map(|gate| (gate.name.clone(), Cause::Gate)));
+    reasons.extend(plan.surfaced.iter().filter_map(|told| told.cause().map(|(job, cause)| (job.to_owned(), cause))));
+    if world.run.launches_left == 0 && world.slots.iter().any(|slot| slot.blocked.is_none()) {
+        reasons.push(("launches".to_owned(), Cause::Launches));
+    }
+    if reasons.is_empty() {
+        reasons.push(("run".to_owned(), Cause::Other));
+    }
+    reasons.sort();
+    reasons.dedup();
+    reasons
+}
+
+fn wake(plan: &mut Plan, at: &Moment) {
+    let earlier = plan.wake_at.as_ref().is_none_or(|moment| at.ms < moment.ms);
+    if earlier {
+        plan.wake_at = Some(at.clone());
+    }
+}

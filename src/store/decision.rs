@@ -1,0 +1,37 @@
+//! The `decision` table.
+
+use rusqlite::named_params;
+
+use super::{StoreResult, Writing};
+use crate::domain::id::{DecisionId, JobId, RunId, SessionId};
+
+/// A judgement to record.
+#[derive(Default)]
+pub struct NewDecision<'a> {
+    /// About which run.
+    pub run: Option<RunId>,
+    /// About which job.
+    pub job: Option<JobId>,
+    /// About which session.
+    pub session: Option<SessionId>,
+    /// answer, override, retry, ...
+    pub kind: &'a str,
+    /// The words.
+    pub body: &'a str,
+    /// Why.
+    pub reason: &'a str,
+    /// terminal, or `--as-person` with what was detected.
+    pub how: &'a str,
+}
+
+const INSERT: &str = "INSERT INTO decision (run_id, job_id, session_id, kind, body, reason, principal, how, decided_at)
+  VALUES (:run, :job, :session, :kind, :body, :reason, :by, :how, :at)";
+
+/// Records a judgement.
+pub fn insert(tx: &Writing<'_>, new: &NewDecision<'_>) -> StoreResult<DecisionId> {
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":run": new.run, ":job": new.job, ":session": new.session, ":kind": new.kind, ":body": new.body,
+        ":reason": new.reason, ":by": tx.principal, ":how": new.how, ":at": tx.at,
+    })?;
+    Ok(DecisionId(tx.last_insert_rowid()))
+}

@@ -1,0 +1,168 @@
+//! The `execution` table: intents and outcomes of processes.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use super::{StoreResult, Writing};
+use crate::domain::id::{JobId, SessionId};
+use crate::domain::session::ExecutionState;
+use crate::domain::time::{Moment, Timestamp};
+
+/// A row of `execution`.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// Store number.
+    pub id: i64,
+    /// For what.
+    pub job: JobId,
+    /// Which try.
+    pub attempt: u32,
+    /// By whom.
+    pub session: SessionId,
+    /// agent, verify or setup.
+    pub kind: String,
+    /// Where it is.
+    pub state: ExecutionState,
+    /// The process: pid, start, boot.
+    pub process: Option<(i64, i64, String)>,
+    /// The end of the attempt.
+    pub deadline: Option<Moment>,
+    /// When it exited by itself.
+    pub exit_code: Option<i32>,
+    /// When a signal ended it.
+    pub signal: Option<i32>,
+    /// What it wrote.
+    pub output_bytes: Option<i64>,
+    /// One line.
+    pub detail: Option<String>,
+    /// Intent.
+    pub started_at: Timestamp,
+    /// Outcome.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What is about to be started.
+pub struct NewExecution<'a> {
+    /// For what.
+    pub job: JobId,
+    /// Which try.
+    pub attempt: u32,
+    /// By whom.
+    pub session: SessionId,
+    /// agent, verify or setup.
+    pub kind: &'a str,
+    /// The end of the attempt.
+    pub deadline: Option<&'a Moment>,
+    /// sha256 of the NUL-joined argv.
+    pub argv_hash: Option<&'a str>,
+}
+
+const INSERT: &str = "INSERT INTO execution (job_id, attempt, session_id, kind, state, argv_hash, deadline_boot,
+    deadline_ms, started_at)
+  VALUES (:job, :attempt, :session, :kind, 'starting', :argv, :boot, :ms, :at)";
+
+/// Records the intent.
+pub fn insert(tx: &Writing<'_>, new: &NewExecution<'_>) -> StoreResult<i64> {
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":job": new.job, ":attempt": new.attempt, ":session": new.session, ":kind": new.kind, ":argv": new.argv_hash,
+        ":boot": new.deadline.map(|moment| moment.boot.as_str()), ":ms": new.deadline.map(|moment| moment.ms),
+        ":at": tx.at,
+    })?;
+    Ok(tx.last_insert_rowid())
+}
+
+const STARTED: &str = "UPDATE execution SET state = 'running', pid = :pid, pid_start = :start, pid_boot = :boot
+  WHERE id = :id AND state = 'starting'";
+
+/// The process exists.
+pub fn started(tx: &Writing<'_>, id: i64, process: (i64, i64, &str)) -> StoreResult<()> {
+    tx.prepare_cached(STARTED)?
+        .execute(named_params! {":id": id, ":pid": process.0, ":start": process.1, ":boot": process.2})?;
+    Ok(())
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// When it exited by itself.
+    pub exit_code: Option<i32>,
+    /// When a signal ended it.
+    pub signal: Option<i32>,
+    /// What it wrote.
+    pub output_bytes: Option<i64>,
+    /// One line.
+    pub detail: Option<String>,
+}
+
+const ENDED: &str = "UPDATE execution SET state = :state, exit_code = :code, signal = :signal, output_bytes = :bytes,
+    detail = :detail, ended_at = :at WHERE id = :id AND state IN ('starting', 'running')";
+
+/// Records the outcome.
+pub fn ended(tx: &Writing<'_>, id: i64, state: ExecutionState, ending: &Ending) -> StoreResult<()> {
+    tx.prepare_cached(ENDED)?.execute(named_params! {
+        ":id": id, ":state": state, ":code": ending.exit_code, ":signal": ending.signal,
+        ":bytes": ending.output_bytes, ":detail": ending.detail, ":at": tx.at,
+    })?;
+    Ok(())
+}
+
+const AGENT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt AND kind = 'agent'";
+
+/// The agent of an attempt.
+pub fn agent(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Option<Execution>> {
+    Ok(read
+        .prepare_cached(AGENT)?
+        .query_row(named_params! {":job": job, ":attempt": attempt}, execution_row)
+        .optional()?)
+}
+
+const OF_ATTEMPT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt AND kind <> 'agent'
+  ORDER BY id";
+
+/// Verify and setup commands of an attempt.
+pub fn checks(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Vec<Execution>> {
+    let mut statement = read.prepare_cached(OF_ATTEMPT)?;
+    let rows = statement.query_map(named_params! {":job": job, ":attempt": attempt}, execution_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const LIVE: &str = "SELECT * FROM execution WHERE state IN ('starting', 'running') ORDER BY id";
+
+/// Every process that may exist.
+pub fn live(read: &Connection) -> StoreResult<Vec<Execution>> {
+    let mut statement = read.prepare_cached(LIVE)?;
+    let rows = statement.query_map([], execution_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const BY_PROCESS: &str = "SELECT session_id FROM execution WHERE pid = :pid AND pid_start = :start AND pid_boot = :boot
+  LIMIT 1";
+
+/// The session whose execution a process is.
+pub fn session_of_process(read: &Connection, process: (i64, i64, &str)) -> StoreResult<Option<SessionId>> {
+    Ok(read
+        .prepare_cached(BY_PROCESS)?
+        .query_row(named_params! {":pid": process.0, ":start": process.1, ":boot": process.2}, |row| row.get(0))
+        .optional()?)
+}
+
+fn execution_row(row: &Row<'_>) -> rusqlite::Result<Execution> {
+    Ok(Execution {
+        id: row.get("id")?,
+        job: row.get("job_id")?,
+        attempt: row.get("attempt")?,
+        session: row.get("session_id")?,
+        kind: row.get("kind")?,
+        state: row.get("state")?,
+        process: match row.get::<_, Option<i64>>("pid")? {
+            Some(pid) => Some((pid, row.get("pid_start")?, row.get("pid_boot")?)),
+            None => None,
+        },
+        deadline: super::moment(row, "deadline_boot", "deadline_ms")?,
+        exit_code: row.get("exit_code")?,
+        signal: row.get("signal")?,
+        output_bytes: row.get("output_bytes")?,
+        detail: row.get("detail")?,
+        started_at: row.get("started_at")?,
+        ended_at: row.get("ended_at")?,
+    })
+}

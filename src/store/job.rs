@@ -1,0 +1,405 @@
+//! The `job` and `need` tables.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use super::columns::Json;
+use super::{StoreResult, Writing};
+use crate::domain::contract::BlockedReason;
+use crate::domain::frozen::JobSpec;
+use crate::domain::id::{JobId, RunId};
+use crate::domain::job::{JobState, Phase};
+use crate::domain::time::Timestamp;
+
+/// A row of `job`.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Store number.
+    pub id: JobId,
+    /// Whose.
+    pub run: RunId,
+    /// Its id in the workflow.
+    pub name: String,
+    /// The frozen job.
+    pub spec: JobSpec,
+    /// The job it judges.
+    pub reviews: Option<JobId>,
+    /// Where it is.
+    pub state: JobState,
+    /// Within running.
+    pub phase: Option<Phase>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Its successors may go.
+    pub settled: bool,
+    /// Needs that are not settled.
+    pub unmet: u32,
+    /// Newest attempt.
+    pub attempt: u32,
+    /// Rises at each claim, revoke, expiry and reopen.
+    pub fence: i64,
+    /// Failed attempts that count.
+    pub strikes: u32,
+    /// Attempts repeated without a strike.
+    pub requeues: u32,
+    /// Times this review sent its subject back.
+    pub revisions: u32,
+    /// Verdicts of older generations are void.
+    pub generation: u32,
+    /// What is awaited.
+    pub question: Option<BlockedReason>,
+    /// When the state last changed.
+    pub changed_at: Timestamp,
+}
+
+/// A job without its frozen text, for lists.
+#[derive(Clone, Debug)]
+pub struct JobLine {
+    /// Store number.
+    pub id: JobId,
+    /// Its id in the workflow.
+    pub name: String,
+    /// generic, draft, ...
+    pub kind: String,
+    /// Role.
+    pub role: Option<String>,
+    /// Lane.
+    pub lane: Option<String>,
+    /// Where it is.
+    pub state: JobState,
+    /// Within running.
+    pub phase: Option<Phase>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Its successors may go.
+    pub settled: bool,
+    /// Needs that are not settled.
+    pub unmet: u32,
+    /// Newest attempt.
+    pub attempt: u32,
+    /// Failed attempts that count.
+    pub strikes: u32,
+    /// When the state last changed.
+    pub changed_at: Timestamp,
+}
+
+/// What a new job is made of.
+pub struct NewJob<'a> {
+    /// Whose.
+    pub run: RunId,
+    /// Its place.
+    pub position: usize,
+    /// The frozen job.
+    pub spec: &'a JobSpec,
+    /// The job it judges.
+    pub reviews: Option<JobId>,
+}
+
+const INSERT: &str = "INSERT INTO job (run_id, name, position, type, role, lane, spec, reviews, state, settled, unmet,
+    attempt, fence, strikes, requeues, revisions, generation, changed_at)
+  VALUES (:run, :name, :position, :type, :role, :lane, :spec, :reviews, 'waiting', 0, :unmet, 0, 0, 0, 0, 0, 1, :at)";
+
+/// Adds a waiting job.
+pub fn insert(tx: &Writing<'_>, new: &NewJob<'_>) -> StoreResult<JobId> {
+    let kind = serde_json::to_value(new.spec.kind).ok();
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":run": new.run, ":name": new.spec.id, ":position": new.position as i64,
+        ":type": kind.as_ref().and_then(serde_json::Value::as_str).unwrap_or("generic"),
+        ":role": new.spec.role, ":lane": new.spec.lane, ":spec": Json(new.spec), ":reviews": new.reviews,
+        ":unmet": new.spec.needs.len() as i64, ":at": tx.at,
+    })?;
+    Ok(JobId(tx.last_insert_rowid()))
+}
+
+const INSERT_NEED: &str = "INSERT INTO need (job_id, needs_id) VALUES (:job, :needs)";
+
+/// Adds an edge.
+pub fn insert_need(tx: &Writing<'_>, job: JobId, needs: JobId) -> StoreResult<()> {
+    tx.prepare_cached(INSERT_NEED)?.execute(named_params! {":job": job, ":needs": needs})?;
+    Ok(())
+}
+
+const BY_ID: &str = "SELECT * FROM job WHERE id = :id";
+
+/// A job that must exist.
+pub fn get(read: &Connection, id: JobId) -> StoreResult<Job> {
+    Ok(read.prepare_cached(BY_ID)?.query_row(named_params! {":id": id}, job_row)?)
+}
+
+const BY_NAME: &str = "SELECT * FROM job WHERE run_id = :run AND name = :name";
+
+/// A job by its name.
+pub fn by_name(read: &Connection, run: RunId, name: &str) -> StoreResult<Option<Job>> {
+    Ok(read.prepare_cached(BY_NAME)?.query_row(named_params! {":run": run, ":name": name}, job_row).optional()?)
+}
+
+const LINES: &str =
+    "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
+  FROM job WHERE run_id = :run ORDER BY position LIMIT :limit";
+
+/// The jobs of a run in the order of the workflow, without their frozen text.
+pub fn lines(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<JobLine>> {
+    let mut statement = read.prepare_cached(LINES)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, line_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const BUSY_LINES: &str =
+    "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
+  FROM job WHERE run_id = :run AND state NOT IN ('completed', 'waiting') ORDER BY position LIMIT :limit";
+
+/// Jobs that are neither waiting nor completed.
+pub fn busy_lines(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<JobLine>> {
+    let mut statement = read.prepare_cached(BUSY_LINES)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, line_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNTS: &str = "SELECT state, count(*) FROM job WHERE run_id = :run GROUP BY state";
+
+/// How many jobs are in each state.
+pub fn counts(read: &Connection, run: RunId) -> StoreResult<Vec<(JobState, u32)>> {
+    let mut statement = read.prepare_cached(COUNTS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state ORDER BY id LIMIT :limit";
+
+/// Jobs in one state, oldest first.
+pub fn in_state(read: &Connection, run: RunId, state: JobState, limit: u32) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(IN_STATE)?;
+    let rows = statement.query_map(named_params! {":run": run, ":state": state, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const KEPT: &str = "SELECT * FROM job WHERE run_id = :run AND state = 'waiting' AND unmet = 0 ORDER BY id LIMIT :limit";
+
+/// Waiting jobs whose needs are settled: a gate, a rejection or a panel keeps them.
+pub fn kept(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(KEPT)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const HAS_OPEN: &str = "SELECT EXISTS (SELECT 1 FROM job WHERE run_id = :run AND settled = 0)";
+
+/// Whether any job is not settled.
+pub fn has_open(read: &Connection, run: RunId) -> StoreResult<bool> {
+    Ok(read.prepare_cached(HAS_OPEN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
+}
+
+const OPEN_UP_TO: &str = "SELECT count(*) FROM (SELECT 1 FROM job WHERE run_id = :run AND settled = 0 LIMIT :limit)";
+
+/// How many jobs are not settled, counted up to a limit.
+pub fn open_up_to(read: &Connection, run: RunId, limit: u32) -> StoreResult<u32> {
+    Ok(read.prepare_cached(OPEN_UP_TO)?.query_row(named_params! {":run": run, ":limit": limit}, |row| row.get(0))?)
+}
+
+const PANEL: &str = "SELECT * FROM job WHERE reviews = :subject ORDER BY id";
+
+/// All reviews of a job.
+pub fn panel(read: &Connection, subject: JobId) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(PANEL)?;
+    let rows = statement.query_map(named_params! {":subject": subject}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const NEEDS: &str = "SELECT needs_id FROM need WHERE job_id = :job ORDER BY needs_id";
+
+/// Direct predecessors.
+pub fn needs(read: &Connection, job: JobId) -> StoreResult<Vec<JobId>> {
+    let mut statement = read.prepare_cached(NEEDS)?;
+    let rows = statement.query_map(named_params! {":job": job}, |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const DOWNSTREAM: &str = "WITH RECURSIVE below (id) AS (
+    SELECT job_id FROM need WHERE needs_id = :job
+    UNION SELECT need.job_id FROM need JOIN below ON need.needs_id = below.id)
+  SELECT id FROM below ORDER BY id";
+
+/// Every job that needs this one, directly or not.
+pub fn downstream(read: &Connection, job: JobId) -> StoreResult<Vec<JobId>> {
+    let mut statement = read.prepare_cached(DOWNSTREAM)?;
+    let rows = statement.query_map(named_params! {":job": job}, |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const UPSTREAM: &str = "WITH RECURSIVE above (id) AS (
+    SELECT needs_id FROM need WHERE job_id = :job
+    UNION SELECT need.needs_id FROM need JOIN above ON need.job_id = above.id)
+  SELECT id FROM above ORDER BY id";
+
+/// Every job that this one needs, directly or not.
+pub fn upstream(read: &Connection, job: JobId) -> StoreResult<Vec<JobId>> {
+    let mut statement = read.prepare_cached(UPSTREAM)?;
+    let rows = statement.query_map(named_params! {":job": job}, |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A job's new place.
+pub struct Move<'a> {
+    /// The new state.
+    pub state: JobState,
+    /// Within running.
+    pub phase: Option<Phase>,
+    /// Why.
+    pub reason: Option<&'a str>,
+    /// Its successors may go.
+    pub settled: bool,
+}
+
+const MOVE: &str = "UPDATE job SET state = :state, phase = :phase, reason = :reason, settled = :settled,
+    question = NULL, changed_at = :at WHERE id = :id";
+
+/// Moves a job; the caller has asked the machine.
+pub fn set_state(tx: &Writing<'_>, id: JobId, to: &Move<'_>) -> StoreResult<()> {
+    tx.prepare_cached(MOVE)?.execute(named_params! {
+        ":id": id, ":state": to.state, ":phase": to.phase, ":reason": to.reason, ":settled": to.settled, ":at": tx.at,
+    })?;
+    Ok(())
+}
+
+const SET_PHASE: &str = "UPDATE job SET phase = :phase WHERE id = :id AND state = 'running'";
+
+/// Moves a running job within running.
+pub fn set_phase(tx: &Writing<'_>, id: JobId, phase: Phase) -> StoreResult<()> {
+    tx.prepare_cached(SET_PHASE)?.execute(named_params! {":id": id, ":phase": phase})?;
+    Ok(())
+}
+
+const SET_QUESTION: &str = "UPDATE job SET question = :question WHERE id = :id";
+
+/// Keeps what is awaited.
+pub fn set_question(tx: &Writing<'_>, id: JobId, question: &BlockedReason) -> StoreResult<()> {
+    tx.prepare_cached(SET_QUESTION)?.execute(named_params! {":id": id, ":question": Json(question)})?;
+    Ok(())
+}
+
+const RAISE_FENCE: &str = "UPDATE job SET fence = fence + 1 WHERE id = :id RETURNING fence";
+
+/// Raises the fence; returns it.
+pub fn raise_fence(tx: &Writing<'_>, id: JobId) -> StoreResult<i64> {
+    Ok(tx.prepare_cached(RAISE_FENCE)?.query_row(named_params! {":id": id}, |row| row.get(0))?)
+}
+
+const NEXT_ATTEMPT: &str = "UPDATE job SET attempt = attempt + 1 WHERE id = :id RETURNING attempt";
+
+/// Begins another attempt; returns its number.
+pub fn next_attempt(tx: &Writing<'_>, id: JobId) -> StoreResult<u32> {
+    Ok(tx.prepare_cached(NEXT_ATTEMPT)?.query_row(named_params! {":id": id}, |row| row.get(0))?)
+}
+
+/// A counter of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Failed attempts that count.
+    Strikes,
+    /// Attempts repeated without a strike.
+    Requeues,
+    /// Times a review sent its subject back.
+    Revisions,
+    /// Verdict generation.
+    Generation,
+}
+
+const ADD_STRIKE: &str = "UPDATE job SET strikes = strikes + 1 WHERE id = :id";
+const ADD_REQUEUE: &str = "UPDATE job SET requeues = requeues + 1 WHERE id = :id";
+const ADD_REVISION: &str = "UPDATE job SET revisions = revisions + 1 WHERE id = :id";
+const ADD_GENERATION: &str = "UPDATE job SET generation = generation + 1 WHERE id = :id";
+
+/// Counts one more.
+pub fn count_up(tx: &Writing<'_>, id: JobId, counter: Counter) -> StoreResult<()> {
+    let statement = match counter {
+        Counter::Strikes => ADD_STRIKE,
+        Counter::Requeues => ADD_REQUEUE,
+        Counter::Revisions => ADD_REVISION,
+        Counter::Generation => ADD_GENERATION,
+    };
+    tx.prepare_cached(statement)?.execute(named_params! {":id": id})?;
+    Ok(())
+}
+
+const FORGIVE: &str = "UPDATE job SET strikes = 0, requeues = 0 WHERE id = :id";
+
+/// A person gives the job its tries back.
+pub fn forgive(tx: &Writing<'_>, id: JobId) -> StoreResult<()> {
+    tx.prepare_cached(FORGIVE)?.execute(named_params! {":id": id})?;
+    Ok(())
+}
+
+const MEET: &str = "UPDATE job SET unmet = unmet - 1
+  WHERE id IN (SELECT job_id FROM need WHERE needs_id = :needed) RETURNING id, unmet";
+
+/// Tells the successors that one of their needs is settled; returns those that need nothing more.
+pub fn meet(tx: &Writing<'_>, needed: JobId) -> StoreResult<Vec<JobId>> {
+    let mut statement = tx.prepare_cached(MEET)?;
+    let rows =
+        statement.query_map(named_params! {":needed": needed}, |row| Ok((row.get::<_, JobId>(0)?, row.get(1)?)))?;
+    let mut ready = Vec::new();
+    for row in rows {
+        let (id, unmet): (JobId, i64) = row?;
+        if unmet == 0 {
+            ready.push(id);
+        }
+    }
+    ready.sort_unstable();
+    Ok(ready)
+}
+
+const RECOUNT: &str = "UPDATE job SET unmet = (SELECT count(*) FROM need JOIN job AS other ON other.id = need.needs_id
+    WHERE need.job_id = :id AND other.settled = 0) WHERE id = :id RETURNING unmet";
+
+/// Counts a job's unsettled needs anew.
+pub fn recount(tx: &Writing<'_>, id: JobId) -> StoreResult<u32> {
+    Ok(tx.prepare_cached(RECOUNT)?.query_row(named_params! {":id": id}, |row| row.get(0))?)
+}
+
+const RESPEC: &str = "UPDATE job SET spec = :spec, lane = :lane WHERE id = :id";
+
+/// Puts an amended frozen job in force.
+pub fn respec(tx: &Writing<'_>, id: JobId, spec: &JobSpec) -> StoreResult<()> {
+    tx.prepare_cached(RESPEC)?.execute(named_params! {":id": id, ":spec": Json(spec), ":lane": spec.lane})?;
+    Ok(())
+}
+
+fn job_row(row: &Row<'_>) -> rusqlite::Result<Job> {
+    Ok(Job {
+        id: row.get("id")?,
+        run: row.get("run_id")?,
+        name: row.get("name")?,
+        spec: row.get::<_, Json<JobSpec>>("spec")?.0,
+        reviews: row.get("reviews")?,
+        state: row.get("state")?,
+        phase: row.get("phase")?,
+        reason: row.get("reason")?,
+        settled: row.get("settled")?,
+        unmet: row.get("unmet")?,
+        attempt: row.get("attempt")?,
+        fence: row.get("fence")?,
+        strikes: row.get("strikes")?,
+        requeues: row.get("requeues")?,
+        revisions: row.get("revisions")?,
+        generation: row.get("generation")?,
+        question: row.get::<_, Option<Json<BlockedReason>>>("question")?.map(|json| json.0),
+        changed_at: row.get("changed_at")?,
+    })
+}
+
+fn line_row(row: &Row<'_>) -> rusqlite::Result<JobLine> {
+    Ok(JobLine {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        kind: row.get("type")?,
+        role: row.get("role")?,
+        lane: row.get("lane")?,
+        state: row.get("state")?,
+        phase: row.get("phase")?,
+        reason: row.get("reason")?,
+        settled: row.get("settled")?,
+        unmet: row.get("unmet")?,
+        attempt: row.get("attempt")?,
+        strikes: row.get("strikes")?,
+        changed_at: row.get("changed_at")?,
+    })
+}

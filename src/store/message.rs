@@ -1,0 +1,203 @@
+//! The `message` table: the work queue.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+
+use super::{StoreResult, Writing};
+use crate::domain::id::{JobId, MessageId, RunId, SessionId};
+use crate::domain::session::MessageState;
+use crate::domain::time::{Moment, Timestamp};
+
+/// A row of `message`.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Shown as m12.
+    pub id: MessageId,
+    /// Whose.
+    pub run: RunId,
+    /// What it offers.
+    pub job: JobId,
+    /// Which try.
+    pub attempt: u32,
+    /// Who may take it.
+    pub role: String,
+    /// None: any lane of the role.
+    pub lane: Option<String>,
+    /// Only for a session that holds nothing upstream.
+    pub fresh: bool,
+    /// Where it is.
+    pub state: MessageState,
+    /// Who took it.
+    pub session: Option<SessionId>,
+    /// Not claimable before.
+    pub not_before: Option<Moment>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// What a new message is made of.
+pub struct NewMessage<'a> {
+    /// Whose.
+    pub run: RunId,
+    /// What it offers.
+    pub job: JobId,
+    /// Which try.
+    pub attempt: u32,
+    /// Who may take it.
+    pub role: &'a str,
+    /// None: any lane of the role.
+    pub lane: Option<&'a str>,
+    /// Only for a session that holds nothing upstream.
+    pub fresh: bool,
+}
+
+const INSERT: &str = "INSERT INTO message (run_id, job_id, attempt, kind, role, lane, fresh, state, created_at)
+  VALUES (:run, :job, :attempt, 'work', :role, :lane, :fresh, 'pending', :at)";
+
+/// Offers an attempt.
+pub fn insert(tx: &Writing<'_>, new: &NewMessage<'_>) -> StoreResult<MessageId> {
+    tx.prepare_cached(INSERT)?.execute(named_params! {
+        ":run": new.run, ":job": new.job, ":attempt": new.attempt, ":role": new.role, ":lane": new.lane,
+        ":fresh": new.fresh, ":at": tx.at,
+    })?;
+    Ok(MessageId(tx.last_insert_rowid()))
+}
+
+const OLDEST_OF_LANE: &str = "SELECT * FROM message WHERE run_id = :run AND role = :role AND lane = :lane
+    AND state = 'pending' AND id > :after ORDER BY id LIMIT 1";
+
+const OLDEST_OF_ROLE: &str = "SELECT * FROM message WHERE run_id = :run AND role = :role AND lane IS NULL
+    AND state = 'pending' AND id > :after ORDER BY id LIMIT 1";
+
+/// The oldest pending message after `after` that a session of the slot may take.
+pub fn oldest_pending(
+    read: &Connection,
+    run: RunId,
+    role: &str,
+    lane: &str,
+    after: MessageId,
+) -> StoreResult<Option<Message>> {
+    let mine = read
+        .prepare_cached(OLDEST_OF_LANE)?
+        .query_row(named_params! {":run": run, ":role": role, ":lane": lane, ":after": after}, message_row)
+        .optional()?;
+    let anyones = read
+        .prepare_cached(OLDEST_OF_ROLE)?
+        .query_row(named_params! {":run": run, ":role": role, ":after": after}, message_row)
+        .optional()?;
+    Ok(match (mine, anyones) {
+        (Some(mine), Some(anyones)) => Some(if mine.id < anyones.id { mine } else { anyones }),
+        (mine, anyones) => mine.or(anyones),
+    })
+}
+
+const LIVE_OF_JOB: &str = "SELECT * FROM message WHERE job_id = :job AND state IN ('pending', 'claimed', 'acked')";
+
+/// A job's live message.
+pub fn live_of_job(read: &Connection, job: JobId) -> StoreResult<Option<Message>> {
+    Ok(read.prepare_cached(LIVE_OF_JOB)?.query_row(named_params! {":job": job}, message_row).optional()?)
+}
+
+const HELD: &str = "SELECT * FROM message WHERE session_id = :session AND state IN ('claimed', 'acked') LIMIT 1";
+
+/// What a session holds.
+pub fn held(read: &Connection, session: SessionId) -> StoreResult<Option<Message>> {
+    Ok(read.prepare_cached(HELD)?.query_row(named_params! {":session": session}, message_row).optional()?)
+}
+
+const LIVE_IN_SLOT: &str = "SELECT count(*) FROM message WHERE run_id = :run AND role = :role AND lane = :lane
+    AND state = 'pending'";
+
+const HELD_IN_SLOT: &str = "SELECT count(*) FROM session JOIN message ON message.session_id = session.id
+    AND message.state IN ('claimed', 'acked')
+  WHERE session.run_id = :run AND session.role = :role AND session.lane = :lane AND session.state = 'active'";
+
+const ANY_LANE: &str = "SELECT count(*) FROM message WHERE run_id = :run AND role = :role AND lane IS NULL
+    AND state = 'pending'";
+
+/// Live messages of a slot: pending for it or for any lane of its role, or held by its sessions.
+pub fn live_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> StoreResult<u32> {
+    let slot = named_params! {":run": run, ":role": role, ":lane": lane};
+    let pending: u32 = read.prepare_cached(LIVE_IN_SLOT)?.query_row(slot, |row| row.get(0))?;
+    let held: u32 = read.prepare_cached(HELD_IN_SLOT)?.query_row(slot, |row| row.get(0))?;
+    let any: u32 =
+        read.prepare_cached(ANY_LANE)?.query_row(named_params! {":run": run, ":role": role}, |row| row.get(0))?;
+    Ok(pending + held + any)
+}
+
+const SLOTS: &str = "SELECT role, lane FROM message WHERE run_id = :run AND state = 'pending' GROUP BY role, lane";
+
+/// The slots that have pending messages.
+pub fn pending_slots(read: &Connection, run: RunId) -> StoreResult<Vec<(String, Option<String>)>> {
+    let mut statement = read.prepare_cached(SLOTS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const PENDING_OF_LANE: &str = "SELECT * FROM message WHERE run_id = :run AND role = :role AND lane = :lane
+    AND state = 'pending' ORDER BY id LIMIT :limit";
+
+const PENDING_OF_ROLE: &str = "SELECT * FROM message WHERE run_id = :run AND role = :role AND lane IS NULL
+    AND state = 'pending' ORDER BY id LIMIT :limit";
+
+/// Pending messages of a slot, oldest first, up to a limit.
+pub fn pending(read: &Connection, run: RunId, role: &str, lane: Option<&str>, limit: u32) -> StoreResult<Vec<Message>> {
+    let rows = match lane {
+        Some(lane) => read
+            .prepare_cached(PENDING_OF_LANE)?
+            .query_map(named_params! {":run": run, ":role": role, ":lane": lane, ":limit": limit}, message_row)?
+            .collect::<Result<_, _>>()?,
+        None => read
+            .prepare_cached(PENDING_OF_ROLE)?
+            .query_map(named_params! {":run": run, ":role": role, ":limit": limit}, message_row)?
+            .collect::<Result<_, _>>()?,
+    };
+    Ok(rows)
+}
+
+const CLAIM: &str = "UPDATE message SET state = 'claimed', session_id = :session WHERE id = :id AND state = 'pending'";
+
+/// Takes a pending message; false when somebody else did.
+pub fn claim(tx: &Writing<'_>, id: MessageId, session: SessionId) -> StoreResult<bool> {
+    Ok(tx.prepare_cached(CLAIM)?.execute(named_params! {":id": id, ":session": session})? == 1)
+}
+
+const SET_STATE: &str = "UPDATE message SET state = :state WHERE id = :id AND state IN ('pending', 'claimed', 'acked')";
+
+/// Moves a live message; the caller has asked the machine.
+pub fn set_state(tx: &Writing<'_>, id: MessageId, state: MessageState) -> StoreResult<()> {
+    tx.prepare_cached(SET_STATE)?.execute(named_params! {":id": id, ":state": state})?;
+    Ok(())
+}
+
+const DELAY: &str =
+    "UPDATE message SET not_before_boot = :boot, not_before_ms = :ms WHERE id = :id AND state = 'pending'";
+
+/// Keeps a pending message from being claimed before a moment.
+pub fn delay(tx: &Writing<'_>, id: MessageId, until: &Moment) -> StoreResult<()> {
+    tx.prepare_cached(DELAY)?.execute(named_params! {":id": id, ":boot": until.boot, ":ms": until.ms})?;
+    Ok(())
+}
+
+const SET_LANE: &str = "UPDATE message SET lane = :lane WHERE id = :id AND state = 'pending'";
+
+/// Sends a pending message to another lane.
+pub fn set_lane(tx: &Writing<'_>, id: MessageId, lane: &str) -> StoreResult<()> {
+    tx.prepare_cached(SET_LANE)?.execute(named_params! {":id": id, ":lane": lane})?;
+    Ok(())
+}
+
+fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: row.get("id")?,
+        run: row.get("run_id")?,
+        job: row.get("job_id")?,
+        attempt: row.get("attempt")?,
+        role: row.get("role")?,
+        lane: row.get("lane")?,
+        fresh: row.get("fresh")?,
+        state: row.get("state")?,
+        session: row.get("session_id")?,
+        not_before: super::moment(row, "not_before_boot", "not_before_ms")?,
+        created_at: row.get("created_at")?,
+    })
+}

@@ -1,0 +1,220 @@
+//! Loads the store's half of `World`: only the frontier, whatever the history.
+//!
+//! It does not know locks, trust or files; those are the other half.
+
+use super::run::Run;
+use super::session::Session;
+use super::supervisor::Supervisor;
+use super::{StoreResult, attempt, execution, gate, job, lane, lease, message, session, supervisor};
+use crate::domain::gate::{is_due, tier};
+use crate::domain::id::JobId;
+use crate::domain::job::{Cause, JobState, Outcome};
+use crate::domain::session::{ExecutionState, SessionState};
+use crate::domain::world::{AmbiguousView, GateView, HeldView, JobView, LeaseView, Offer, StaleView};
+use rusqlite::Connection;
+
+/// How many waiting or held jobs are looked at; more change nothing about what a turn can do.
+const LOOK: u32 = 200;
+
+/// What the store knows of a run's frontier.
+pub struct Frontier {
+    /// Active sessions with their helpers and what they hold.
+    pub sessions: Vec<SessionRow>,
+    /// Slots with pending messages.
+    pub slots: Vec<SlotRow>,
+    /// Messages that name no lane.
+    pub ambiguous: Vec<AmbiguousView>,
+    /// Jobs whose holder is gone.
+    pub stale: Vec<StaleView>,
+    /// Jobs that wait for a gate that is not open.
+    pub gates_due: Vec<JobView>,
+    /// Open gates.
+    pub gates: Vec<GateView>,
+    /// Holds with a deadline.
+    pub leases: Vec<LeaseView>,
+    /// What waits for a person or is broken.
+    pub held: Vec<HeldView>,
+    /// Some job is not settled.
+    pub has_open_jobs: bool,
+    /// How many jobs are held.
+    pub active_leases: u32,
+}
+
+/// An active session.
+pub struct SessionRow {
+    /// The session.
+    pub session: Session,
+    /// Its helper that has not ended.
+    pub supervisor: Option<Supervisor>,
+    /// What it holds: the job, its name, the attempt, the agent's execution.
+    pub held: Option<(JobId, String, u32, Option<ExecutionState>)>,
+}
+
+/// A slot with pending messages.
+pub struct SlotRow {
+    /// Kind of worker.
+    pub role: String,
+    /// Way to execute.
+    pub lane: String,
+    /// The oldest pending messages.
+    pub offers: Vec<Offer>,
+    /// Pending and held messages.
+    pub live: u32,
+    /// What is known of the lane.
+    pub known: lane::LaneRow,
+    /// Jobs that the lane holds over all runs.
+    pub lane_leases: u32,
+}
+
+/// Loads the frontier of a run; `launchable` bounds the offers of each slot.
+pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Frontier> {
+    let slots = message::pending_slots(read, run.id)?;
+    let waiting = job::kept(read, run.id, LOOK)?;
+    Ok(Frontier {
+        sessions: sessions(read, run)?,
+        slots: slot_rows(read, run, &slots, launchable)?,
+        ambiguous: ambiguous(read, run, &slots)?,
+        stale: stale(read, run)?,
+        gates_due: gates_due(read, run, &waiting)?,
+        gates: gates(read, run)?,
+        leases: leases(read, run)?,
+        held: held(read, run, &waiting)?,
+        has_open_jobs: job::has_open(read, run.id)?,
+        active_leases: lease::count_run(read, run.id)?,
+    })
+}
+
+fn sessions(read: &Connection, run: &Run) -> StoreResult<Vec<SessionRow>> {
+    let mut supervisors = supervisor::active_of_run(read, run.id)?;
+    let mut rows = Vec::new();
+    for session in session::active(read, run.id)? {
+        let held = match message::held(read, session.id)? {
+            Some(message) => {
+                let job = job::get(read, message.job)?;
+                let agent = execution::agent(read, job.id, message.attempt)?.map(|agent| agent.state);
+                Some((job.id, job.name, message.attempt, agent))
+            }
+            None => None,
+        };
+        let supervisor = supervisors
+            .iter()
+            .position(|supervisor| supervisor.session == session.id)
+            .map(|position| supervisors.swap_remove(position));
+        rows.push(SessionRow { session, supervisor, held });
+    }
+    Ok(rows)
+}
+
+fn slot_rows(
+    read: &Connection,
+    run: &Run,
+    slots: &[(String, Option<String>)],
+    launchable: u32,
+) -> StoreResult<Vec<SlotRow>> {
+    let mut rows = Vec::new();
+    for (role, lane) in slots {
+        let Some(lane) = lane else { continue };
+        let mut offers = Vec::new();
+        for message in message::pending(read, run.id, role, Some(lane), launchable.max(1))? {
+            offers.push(offer(read, &message)?);
+        }
+        rows.push(SlotRow {
+            role: role.clone(),
+            lane: lane.clone(),
+            offers,
+            live: message::live_in_slot(read, run.id, role, lane)?,
+            known: lane::get(read, lane)?,
+            lane_leases: lease::count_lane(read, lane)?,
+        });
+    }
+    Ok(rows)
+}
+
+fn offer(read: &Connection, message: &message::Message) -> StoreResult<Offer> {
+    let job = job::get(read, message.job)?;
+    let before = match message.attempt {
+        0 | 1 => None,
+        number => Some(attempt::get(read, job.id, number - 1)?),
+    };
+    let lost = before
+        .filter(|before| matches!(before.outcome, Some(Outcome::Lost | Outcome::NeverStarted)))
+        .and_then(|before| before.session);
+    let launched = session::offered(read, job.id, message.attempt)?;
+    let was_launched = launched.is_some_and(|session| {
+        let had_no_work = session.end_reason.as_deref().is_some_and(|reason| reason.starts_with("no_work: "));
+        session.state != SessionState::Active && session.packets == 0 && !had_no_work
+    });
+    Ok(Offer {
+        job: job.id,
+        name: job.name,
+        attempt: message.attempt,
+        is_fresh: message.fresh,
+        not_before: message.not_before.clone(),
+        lost,
+        was_launched,
+    })
+}
+
+fn ambiguous(read: &Connection, run: &Run, slots: &[(String, Option<String>)]) -> StoreResult<Vec<AmbiguousView>> {
+    let mut views = Vec::new();
+    for (role, _) in slots.iter().filter(|(_, lane)| lane.is_none()) {
+        for message in message::pending(read, run.id, role, None, LOOK)? {
+            let lanes = run.spec.roles.get(role).map(|role| role.lanes.clone()).unwrap_or_default();
+            let lanes = if lanes.is_empty() { run.spec.lanes.keys().cloned().collect() } else { lanes };
+            let job = job::get(read, message.job)?;
+            views.push(AmbiguousView { job: job.id, name: job.name, role: role.clone(), lanes });
+        }
+    }
+    Ok(views)
+}
+
+fn stale(read: &Connection, run: &Run) -> StoreResult<Vec<StaleView>> {
+    let jobs = job::in_state(read, run.id, JobState::Stale, LOOK)?;
+    Ok(jobs.into_iter().map(|job| StaleView { job: job.id, name: job.name }).collect())
+}
+
+fn gates_due(read: &Connection, run: &Run, waiting: &[job::Job]) -> StoreResult<Vec<JobView>> {
+    let mut due = Vec::new();
+    for job in waiting.iter().filter(|job| job.reason.as_deref() == Some("gate")) {
+        let is_due = is_due(tier(job.spec.kind, job.spec.effect), run.spec.autonomy);
+        if is_due && gate::pending_of_job(read, job.id)?.is_none() {
+            due.push(JobView { job: job.id, name: job.name.clone() });
+        }
+    }
+    Ok(due)
+}
+
+fn gates(read: &Connection, run: &Run) -> StoreResult<Vec<GateView>> {
+    let mut views = Vec::new();
+    for gate in gate::pending(read, run.id)? {
+        let name = job::get(read, gate.job)?.name;
+        views.push(GateView { gate: gate.id, job: gate.job, name, expires: gate.expires });
+    }
+    Ok(views)
+}
+
+fn leases(read: &Connection, run: &Run) -> StoreResult<Vec<LeaseView>> {
+    let mut views = Vec::new();
+    for lease in lease::active_of_run(read, run.id)? {
+        if let Some(deadline) = lease.deadline {
+            let name = job::get(read, lease.job)?.name;
+            views.push(LeaseView { lease: lease.id, session: lease.session, name, deadline });
+        }
+    }
+    Ok(views)
+}
+
+fn held(read: &Connection, run: &Run, waiting: &[job::Job]) -> StoreResult<Vec<HeldView>> {
+    let cause = |reason: Option<&str>| reason.and_then(|word| word.parse().ok()).unwrap_or(Cause::Other);
+    let mut views = Vec::new();
+    for state in [JobState::WaitingHuman, JobState::Failed] {
+        for job in job::in_state(read, run.id, state, LOOK)? {
+            if !job.settled {
+                views.push(HeldView { cause: cause(job.reason.as_deref()), name: job.name });
+            }
+        }
+    }
+    let rejected = waiting.iter().filter(|job| job.reason.as_deref() == Some(Cause::GateRejected.word()));
+    views.extend(rejected.map(|job| HeldView { name: job.name.clone(), cause: Cause::GateRejected }));
+    Ok(views)
+}

@@ -1,0 +1,91 @@
+//! The list of verbs as data: name, request, report, who may ask. Mouths are renderings of it.
+//!
+//! It does not know any mouth. A verb that a lane may use is also reachable through its helper's socket.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Ctx;
+use crate::error::{Code, Error, Result};
+
+/// Who may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Anybody; it changes nothing.
+    Anyone,
+    /// The agent of a session.
+    Session,
+    /// Whoever drives runs here, but no lane of this store.
+    Operator,
+    /// A person.
+    Person,
+}
+
+/// A verb.
+pub trait Verb: Serialize + DeserializeOwned {
+    /// What it tells.
+    type Report: Serialize + DeserializeOwned;
+    /// Its one name: CLI words joined by `_`.
+    const NAME: &'static str;
+    /// Who may ask.
+    const WHO: Who;
+
+    /// Does it.
+    fn run(&self, ctx: &Ctx) -> Result<Self::Report>;
+}
+
+macro_rules! verbs {
+    ($($name:literal $who:ident $request:path => $report:path, $function:path;)*) => {
+        $(impl Verb for $request {
+            type Report = $report;
+            const NAME: &'static str = $name;
+            const WHO: Who = Who::$who;
+
+            fn run(&self, ctx: &Ctx) -> Result<Self::Report> {
+                $function(ctx, self)
+            }
+        })*
+
+        /// Every verb with who may ask.
+        pub const ALL: &[(&str, Who)] = &[$(($name, Who::$who),)*];
+
+        /// Runs a verb by name, for mouths that get their requests as documents.
+        pub fn dispatch(ctx: &Ctx, name: &str, request: Value) -> Result<Value> {
+            match name {
+                $($name => {
+                    let request: $request = serde_json::from_value(request)
+                        .map_err(|error| Error::new(Code::Usage, format!("{name}: {error}")))?;
+                    Ok(serde_json::to_value(request.run(ctx)?)?)
+                })*
+                _ => Err(Error::new(Code::Usage, format!("there is no verb {name}"))),
+            }
+        }
+    };
+}
+
+use super::run::{prepare, start};
+use super::supervise::{start as supervise_start, stop};
+use super::{session, work};
+
+verbs! {
+    "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
+    "run_start" Operator start::StartRequest => start::StartReport, start::start;
+    "register_session" Operator session::RegisterRequest => session::RegisterReport, session::register;
+    "session_list" Anyone session::ListRequest => session::ListReport, session::list;
+    "session_close" Operator session::CloseRequest => session::CloseReport, session::close;
+    "supervise_start" Operator supervise_start::StartRequest => supervise_start::StartReport, supervise_start::start;
+    "supervise_stop" Operator stop::StopRequest => stop::StopReport, stop::stop;
+    "supervise_status" Anyone stop::StatusRequest => stop::StatusReport, stop::status;
+    "work_claim" Session work::claim::ClaimRequest => work::claim::ClaimReport, work::claim::claim;
+    "work_ack" Session work::claim::AckRequest => work::claim::AckReport, work::claim::ack;
+    "work_heartbeat" Session work::hold::HeartbeatRequest => work::hold::HeartbeatReport, work::hold::heartbeat;
+    "work_publish" Session work::publish::PublishRequest => work::publish::PublishReport, work::publish::publish;
+    "work_answer" Session work::answer::AnswerRequest => work::answer::AnswerReport, work::answer::answer;
+    "work_show" Session work::show::ShowRequest => work::show::ShowReport, work::show::show;
+}
+
+/// The name and owner of a verb.
+pub fn who(name: &str) -> Option<Who> {
+    ALL.iter().find(|(known, _)| *known == name).map(|(_, who)| *who)
+}

@@ -1,0 +1,239 @@
+//! What every verb is given: where the store is, who asks, what time it is.
+//!
+//! The store is opened when it is first needed. This file does not know any verb.
+
+use std::cell::{OnceCell, RefCell};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::domain::id::SessionId;
+use crate::error::{Code, Error, Result};
+use crate::os::clock::Clock;
+use crate::os::files;
+use crate::os::layout::{Found, Layout, Search, discover};
+use crate::os::lock::{WriteGuard, WriteRequest};
+use crate::store::{Connection, Stamp, Store, Writing};
+
+/// How long a verb waits for the store when nothing says otherwise.
+const BUSY_MS: u64 = 10_000;
+
+/// A log that grew over this is folded into the file at the clean end of a driver or helper.
+pub const CHECKPOINT_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// Somebody at this machine, outside every lane of this store.
+    User {
+        /// Login name.
+        name: String,
+    },
+    /// The agent of a session.
+    Session(SessionId),
+}
+
+impl Actor {
+    /// The principal that events bear.
+    pub fn principal(&self) -> String {
+        match self {
+            Actor::User { name } => format!("user:{name}"),
+            Actor::Session(id) => format!("session:{id}"),
+        }
+    }
+}
+
+/// What every verb is given.
+pub struct Ctx {
+    layout: Layout,
+    has_store: bool,
+    store: OnceCell<Store>,
+    pooled: bool,
+    busy_ms: u64,
+    /// The clock.
+    pub clock: Clock,
+    /// Who asks.
+    pub actor: Actor,
+    /// This program's file, for helpers.
+    pub exe: PathBuf,
+    /// The caller's key: the same key gets the first answer again.
+    pub request_id: Option<String>,
+    notices: RefCell<Box<dyn FnMut(&str)>>,
+}
+
+impl Ctx {
+    /// A context for the store that discovery found.
+    pub fn new(found: Found, actor: Actor, exe: PathBuf) -> Ctx {
+        let has_store = matches!(found, Found::Store(_));
+        Ctx {
+            layout: found.into_layout(),
+            has_store,
+            store: OnceCell::new(),
+            pooled: false,
+            busy_ms: BUSY_MS,
+            clock: Clock,
+            actor,
+            exe,
+            request_id: None,
+            notices: RefCell::new(Box::new(|_| {})),
+        }
+    }
+
+    /// The same store for somebody else, on a connection of its own.
+    pub fn as_actor(&self, actor: Actor) -> Ctx {
+        Ctx {
+            layout: self.layout.clone(),
+            has_store: self.has_store,
+            store: OnceCell::new(),
+            pooled: self.pooled,
+            busy_ms: self.busy_ms,
+            clock: self.clock,
+            actor,
+            exe: self.exe.clone(),
+            request_id: None,
+            notices: RefCell::new(Box::new(|_| {})),
+        }
+    }
+
+    /// Reads through a pool from now on: for the driver, which reads while it watches.
+    pub fn pooled(mut self) -> Ctx {
+        self.pooled = true;
+        self
+    }
+
+    /// Uses one plain connection.
+    pub fn plain(mut self) -> Ctx {
+        self.pooled = false;
+        self
+    }
+
+    /// Waits this long for a busy store.
+    pub fn with_busy(mut self, ms: u64) -> Ctx {
+        self.busy_ms = ms;
+        self
+    }
+
+    /// Where to say that something takes long.
+    pub fn on_notice(self, notice: impl FnMut(&str) + 'static) -> Ctx {
+        *self.notices.borrow_mut() = Box::new(notice);
+        self
+    }
+
+    /// The caller's key.
+    pub fn with_request(mut self, key: Option<String>) -> Ctx {
+        self.request_id = key;
+        self
+    }
+
+    /// Says that something takes long.
+    pub fn notice(&self, text: &str) {
+        (self.notices.borrow_mut())(text);
+    }
+
+    /// The paths of the store.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Whether there is a database yet.
+    pub fn has_store(&self) -> bool {
+        self.has_store || self.store.get().is_some()
+    }
+
+    /// The open store.
+    pub fn store(&self) -> Result<&Store> {
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        let path = self.layout.db();
+        let busy = Duration::from_millis(self.busy_ms);
+        let store = if self.pooled { Store::open_pool(&path, busy)? } else { Store::open(&path, busy)? };
+        Ok(self.store.get_or_init(|| store))
+    }
+
+    /// Makes the database where configuration exists and the database does not (a fresh clone, CI).
+    pub fn ensure_store(&self) -> Result<()> {
+        if self.has_store() {
+            return Ok(());
+        }
+        if !self.layout.config().exists() {
+            return Err(no_store(self.layout.project()));
+        }
+        self.create_store()
+    }
+
+    /// Makes folders and database.
+    pub fn create_store(&self) -> Result<()> {
+        for folder in [self.layout.locks(), self.layout.scratches(), self.layout.artifacts()] {
+            files::create_private_dirs(self.layout.root(), &folder)?;
+        }
+        let guard = self.guard("init")?;
+        let store = Store::create(&self.layout.db(), self.clock.now(), Duration::from_millis(self.busy_ms))?;
+        drop(guard);
+        let _ = self.store.set(store);
+        Ok(())
+    }
+
+    /// A consistent read.
+    pub fn read<T>(&self, body: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        if !self.has_store() {
+            return Err(no_store(self.layout.project()));
+        }
+        self.store()?.read(body)
+    }
+
+    /// One transaction behind the write guard.
+    pub fn write<T>(&self, verb: &str, body: impl FnOnce(&Writing<'_>) -> Result<T>) -> Result<T> {
+        self.ensure_store()?;
+        let store = self.store()?;
+        let principal = self.actor.principal();
+        let guard = self.guard(verb)?;
+        let stamp = Stamp { at: self.clock.now(), principal: &principal };
+        store.write(&guard, stamp, body)
+    }
+
+    fn guard(&self, verb: &str) -> Result<WriteGuard> {
+        let request = WriteRequest { verb, timeout_ms: self.busy_ms };
+        let guard = WriteGuard::acquire(&self.layout.write_lock(), request, &mut |holder| {
+            self.notice(&format!("waiting for the store: {holder} is writing"));
+        })?;
+        Ok(guard)
+    }
+}
+
+/// Finds the store that this process means, for the user who runs it.
+pub fn open(dir: Option<&Path>) -> Result<Ctx> {
+    let cwd = std::env::current_dir()?;
+    let variable = std::env::var_os("STRIATUM_DIR").map(PathBuf::from);
+    let found = discover(Search { flag: dir, variable: variable.as_deref(), cwd: &cwd })?;
+    Ok(Ctx::new(found, Actor::User { name: crate::os::user_name() }, PathBuf::from("/proc/self/exe")))
+}
+
+/// An operator's verb is refused to a lane of this store: by its environment, or because an ancestor is an agent.
+pub fn refuse_lanes(ctx: &Ctx) -> Result<()> {
+    if !ctx.has_store() {
+        return Ok(());
+    }
+    let own = crate::os::process::own_pid();
+    for entry in crate::os::process::ancestors(own) {
+        let identity = entry.identity();
+        let start = i64::try_from(identity.start_ticks).unwrap_or(i64::MAX);
+        let process = (i64::from(identity.pid), start, identity.boot.as_str());
+        if let Some(session) = ctx.read(|read| Ok(crate::store::execution::session_of_process(read, process)?))? {
+            return Err(Error::new(Code::CapabilityDenied, format!("this is not for a lane ({session})"))
+                .hint("report what you need with `striatum work block --needs-context`"));
+        }
+    }
+    Ok(())
+}
+
+/// The time, for a mouth that stamps lines.
+pub fn now() -> crate::domain::time::Timestamp {
+    Clock.now()
+}
+
+/// There is no store here, and what makes one.
+pub fn no_store(project: &Path) -> Error {
+    Error::new(Code::NoStore, format!("there is no striatum store in {} or above it", project.display()))
+        .hint("`striatum init` sets one up in this repository")
+        .next(crate::error::Next::new("operator", "set up a store here", &["striatum", "init"]))
+}

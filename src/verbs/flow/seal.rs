@@ -1,0 +1,102 @@
+//! Sealing: one transaction makes an answer so, lets successors go, and closes the run with its last job.
+
+use serde_json::json;
+
+use super::{Step, attempt, finish, offer, panel, step, tell};
+use crate::domain::contract::Answer;
+use crate::domain::event::{EventType, sha256_hex};
+use crate::domain::frozen::JobType;
+use crate::domain::id::SessionId;
+use crate::domain::job::{JobEvent, Outcome};
+use crate::domain::session::LeaseState;
+use crate::error::Result;
+use crate::store::artifact::Artifact;
+use crate::store::job::Job;
+use crate::store::run::Run;
+use crate::store::verdict::VerdictRow;
+use crate::store::{self, Writing};
+
+/// Everything that a seal makes durable.
+pub struct Sealing<'a> {
+    /// What was answered.
+    pub answer: &'a Answer,
+    /// Published files; their bytes are already stored.
+    pub artifacts: &'a [Artifact],
+    /// Who answered.
+    pub session: SessionId,
+    /// What is known of the run's artifacts, when this may be its last job.
+    pub evidence: finish::Evidence,
+}
+
+/// Seals the job's open attempt.
+pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Result<()> {
+    for artifact in sealing.artifacts {
+        store::artifact::insert(tx, artifact)?;
+        let body = json!({"name": artifact.name, "sha256": artifact.sha256, "bytes": artifact.bytes,
+            "attempt": artifact.attempt});
+        tell(tx, EventType::ArtifactPublished, job, &body)?;
+    }
+    if let Some(cost) = sealing.answer.usage.as_ref().and_then(|usage| usage.cost_usd) {
+        store::run::add_cost(tx, run.id, micro_usd(cost))?;
+    }
+    attempt::close(
+        tx,
+        job,
+        Outcome::Sealed,
+        sealing.answer.summary.as_deref().unwrap_or("sealed"),
+        LeaseState::Released,
+    )?;
+    let is_review = job.spec.kind == JobType::Review;
+    step(tx, job, &Step { event: JobEvent::Seal, reason: None, settled: !is_review })?;
+    let body = json!({"attempt": job.attempt, "session": sealing.session, "status": sealing.answer.status,
+        "artifacts": sealing.artifacts.len()});
+    tell(tx, EventType::JobSealed, job, &body)?;
+    if is_review {
+        judge(tx, run, job, sealing)?;
+    } else {
+        offer::settle(tx, run, job.id)?;
+    }
+    finish::complete_if_done(tx, run.id, &sealing.evidence)
+}
+
+/// Micro-dollars of a reported cost; nonsense counts as nothing.
+fn micro_usd(dollars: f64) -> i64 {
+    let micro = dollars * 1e6;
+    if micro.is_finite() && (0.0..1e15).contains(&micro) { micro as i64 } else { 0 }
+}
+
+fn judge(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Result<()> {
+    let Some(verdict) = sealing.answer.verdict else { return Ok(()) };
+    let generation = match job.reviews {
+        Some(subject) => store::job::get(tx, subject)?.generation,
+        None => job.generation,
+    };
+    let findings = sealing.answer.findings.clone();
+    let findings_hash = findings_hash(&findings);
+    let row = VerdictRow {
+        job: job.id,
+        attempt: job.attempt,
+        subject: job.reviews,
+        generation,
+        session: Some(sealing.session),
+        decision: None,
+        verdict,
+        findings,
+        findings_hash,
+        same_model: job.spec.same_model,
+        recorded_at: tx.at,
+    };
+    store::verdict::insert(tx, &row)?;
+    let body = json!({"verdict": verdict, "findings": row.findings.len(), "attempt": job.attempt,
+        "generation": generation, "same_model": job.spec.same_model});
+    tell(tx, EventType::VerdictRecorded, job, &body)?;
+    match job.reviews {
+        Some(subject) => panel::decide(tx, run, subject),
+        None => panel::decide_range(tx, run, job, verdict),
+    }
+}
+
+/// Names findings, so that the same ones are recognised again.
+pub fn findings_hash(findings: &[crate::domain::verdict::Finding]) -> String {
+    sha256_hex(serde_json::to_string(findings).unwrap_or_default().as_bytes())
+}

@@ -1,0 +1,10 @@
+//! The verbs of runs.
+
+pub mod act;
+pub mod drive;
+pub mod find;
+pub mod marker;
+pub mod observe;
+pub mod prepare;
+pub mod start;
+pub mod wait;

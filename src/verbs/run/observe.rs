@@ -1,0 +1,113 @@
+//! Looking at the world: the store's frontier, the locks, the STOP file.
+//!
+//! It looks and changes nothing; `reconcile` decides.
+
+use crate::domain::frozen::LaneMode;
+use crate::domain::id::RunId;
+use crate::domain::session::ExecutionState;
+use crate::domain::world::{HeldWork, LaneBlock, LockState, RunView, SessionView, SlotView, World};
+use crate::error::Result;
+use crate::os::lock::{Held, probe};
+use crate::store::run::Run;
+use crate::store::snapshot::{self, SessionRow, SlotRow};
+use crate::store::{self};
+use crate::verbs::work::layout::was_spawned;
+use crate::verbs::{Ctx, session as sessions};
+
+/// Looks at a run.
+pub fn world(ctx: &Ctx, run: RunId) -> Result<(Run, World)> {
+    let (run, frontier, author) = ctx.read(|read| {
+        let run = store::run::get(read, run)?;
+        let frontier = snapshot::frontier(read, &run, run.spec.max_active_jobs)?;
+        let author = sessions::blocking(read, &run)?;
+        Ok((run, frontier, author))
+    })?;
+    let mut session_views = Vec::new();
+    for row in &frontier.sessions {
+        session_views.push(session_view(ctx, &run, row)?);
+    }
+    let view = RunView {
+        state: run.state,
+        is_paused: run.paused_at.is_some(),
+        is_stopped: run.stop_requested_at.is_some(),
+        free_leases: run.spec.max_active_jobs.saturating_sub(frontier.active_leases),
+        launches_left: run.spec.budget.launches.saturating_sub(run.launches),
+        is_untrusted: false,
+    };
+    let world = World {
+        run: view,
+        stop_file: ctx.layout().stop().exists(),
+        sessions: session_views,
+        slots: frontier.slots.iter().map(|row| slot_view(&run, row, author)).collect(),
+        ambiguous: frontier.ambiguous,
+        stale: frontier.stale,
+        gates_due: frontier.gates_due,
+        gates: frontier.gates,
+        leases: frontier.leases,
+        held: frontier.held,
+        has_open_jobs: frontier.has_open_jobs,
+    };
+    Ok((run, world))
+}
+
+fn session_view(ctx: &Ctx, run: &Run, row: &SessionRow) -> Result<SessionView> {
+    let session = &row.session;
+    let scratch = ctx.layout().scratch(&session.id.to_string());
+    let (helper, agent) = if session.supervised {
+        (lock_state(probe(&scratch.helper_lock())?), lock_state(probe(&scratch.lane_lock())?))
+    } else {
+        (LockState::Free, LockState::Free)
+    };
+    let held = row.held.as_ref().map(|(job, name, attempt, agent)| {
+        // An intent whose output file exists may have become a process before its helper died.
+        let may_have_run = was_spawned(&scratch.attempt(name, *attempt));
+        let agent = agent.map(|state| match state {
+            ExecutionState::Starting if may_have_run => ExecutionState::Running,
+            other => other,
+        });
+        HeldWork { job: *job, name: name.clone(), agent }
+    });
+    let is_launchable = run.spec.lanes.get(&session.lane).is_some_and(|lane| lane.mode != LaneMode::Human);
+    Ok(SessionView {
+        id: session.id,
+        role: session.role.clone(),
+        lane: session.lane.clone(),
+        is_fresh: session.fresh,
+        is_driven: session.driven,
+        is_self_driven: !session.supervised && (session.packets > 0 || session.active_at > session.created_at),
+        supervisor: row.supervisor.as_ref().map(|supervisor| supervisor.state),
+        is_stopping: row.supervisor.as_ref().is_some_and(|supervisor| supervisor.stop_kind.is_some()),
+        helper,
+        agent,
+        held,
+        packets: session.packets,
+        deadline: session.deadline.clone(),
+        is_launchable,
+    })
+}
+
+fn lock_state(held: Held) -> LockState {
+    match held {
+        Held::Held => LockState::Held,
+        Held::Free => LockState::Free,
+    }
+}
+
+fn slot_view(run: &Run, row: &SlotRow, author: Option<crate::domain::id::SessionId>) -> SlotView {
+    let lane = run.spec.lanes.get(&row.lane);
+    let blocked = match lane {
+        Some(lane) if lane.mode == LaneMode::Human => Some(LaneBlock::Human),
+        None => Some(LaneBlock::Human),
+        Some(_) if row.known.parked_at.is_some() => Some(LaneBlock::Parked),
+        Some(_) => row.known.cooling_until.clone().map(LaneBlock::Cooling),
+    };
+    SlotView {
+        role: row.role.clone(),
+        lane: row.lane.clone(),
+        offers: row.offers.clone(),
+        live: row.live,
+        blocked,
+        free_leases: lane.map_or(0, |lane| lane.max_sessions.saturating_sub(row.lane_leases)),
+        blocking_author: author,
+    }
+}

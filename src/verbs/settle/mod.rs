@@ -1,0 +1,208 @@
+//! Settling: the attempt's owner checks what an answer claims and seals it, or ends the attempt (design section 8).
+//!
+//! artifacts -> verify -> seal. Effects come first, each with its intent and outcome; the seal is one transaction.
+
+pub mod artifacts;
+pub mod conclusion;
+pub mod cooling;
+pub mod evidence;
+pub mod verify;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::contract::{Answer, Status};
+use crate::domain::job::{JobState, Outcome, Phase};
+use crate::error::{Error, Result};
+use crate::store;
+use crate::verbs::Ctx;
+use crate::verbs::flow::attempt::{self, Ended, Lesson};
+use crate::verbs::flow::seal::{self, Sealing};
+use crate::verbs::work::answer::failure;
+use crate::verbs::work::hold::Hold;
+
+/// What settling came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SettleReport {
+    /// Sealed, or an outcome word.
+    pub outcome: Outcome,
+    /// Whether the attempt is over.
+    pub over: bool,
+    /// Paths that were refused, with their words.
+    pub violations: Vec<String>,
+    /// The end of a failed verification's output.
+    pub verify_tail: Option<String>,
+    /// One line for people.
+    pub message: String,
+}
+
+/// What checking an answer came to.
+pub enum Checked {
+    /// It can be sealed with these artifacts.
+    Good(Vec<store::artifact::Artifact>),
+    /// It can't.
+    Bad(Verdictless),
+}
+
+/// Why an answer can't be sealed.
+pub struct Verdictless {
+    /// How the attempt would end.
+    pub outcome: Outcome,
+    /// One line.
+    pub detail: String,
+    /// What the next packet should tell.
+    pub lesson: Lesson,
+}
+
+/// Checks artifacts and verification of an answer; writes nothing but evidence of what ran.
+pub fn check(ctx: &Ctx, hold: &Hold, runner: &mut dyn verify::Runner) -> Result<Checked> {
+    let collected = match artifacts::collect(ctx, hold)? {
+        artifacts::Collected::All(artifacts) => artifacts,
+        artifacts::Collected::Refused(violations) => {
+            let detail = violations.join("; ");
+            let lesson = Lesson { violations, verify_tail: None };
+            return Ok(Checked::Bad(Verdictless { outcome: Outcome::ScopeFailed, detail, lesson }));
+        }
+    };
+    match verify::run_all(ctx, hold, runner)? {
+        verify::Verified::Passed => {}
+        verify::Verified::Failed { command, tail } => {
+            let lesson = Lesson { verify_tail: Some(tail), violations: Vec::new() };
+            let detail = format!("verification failed: {command}");
+            return Ok(Checked::Bad(Verdictless { outcome: Outcome::VerifyFailed, detail, lesson }));
+        }
+        verify::Verified::NotRun { command, why } => {
+            let lesson = Lesson { verify_tail: Some(why.clone()), violations: Vec::new() };
+            let detail = format!("verification not run: {command}: {why}");
+            return Ok(Checked::Bad(Verdictless { outcome: Outcome::VerifyFailed, detail, lesson }));
+        }
+    }
+    if !hold.job.spec.verify.is_empty()
+        && let Some(changed) = artifacts::changed(ctx, hold, &collected)?
+    {
+        let detail = format!("verification is void: it changed {changed}");
+        return Ok(Checked::Bad(Verdictless { outcome: Outcome::VerifyFailed, detail, lesson: Lesson::default() }));
+    }
+    Ok(Checked::Good(collected))
+}
+
+/// How an answer that is no work ends its attempt; none for DONE and NEEDS_NEXT.
+pub fn without_work<'a>(answer: &'a Answer) -> Option<Ended<'a>> {
+    if let Some(reason) = failure(answer) {
+        return Some(Ended::plain(Outcome::Failed, reason));
+    }
+    let outcome = match answer.status {
+        Status::Done | Status::NeedsNext => return None,
+        Status::Blocked => Outcome::Blocked,
+        Status::NeedsContext => Outcome::NeedsContext,
+    };
+    let question = answer.blocked_reason.as_ref();
+    let detail = question.map_or_else(String::new, |asked| format!("{} (from {})", asked.awaiting, asked.who));
+    Some(Ended { question, ..Ended::plain(outcome, detail) })
+}
+
+/// Settles for an unsupervised session, in the calling process.
+pub fn settle_unsupervised(ctx: &Ctx, hold: &Hold) -> Result<SettleReport> {
+    let attempt = ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?))?;
+    let Some(answer) = attempt.answer else {
+        return Err(Error::new(crate::error::Code::Bug, "an answer vanished before it was settled"));
+    };
+    if let Some(ended) = without_work(&answer) {
+        let report = over(&ended);
+        ctx.write("work complete", |tx| attempt::end(tx, &hold.run, &hold.job, ended))?;
+        return Ok(report);
+    }
+    ctx.write("work complete", |tx| Ok(store::job::set_phase(tx, hold.job.id, Phase::Settling)?))?;
+    match check(ctx, hold, &mut verify::Foreground)? {
+        Checked::Good(artifacts) => {
+            seal_now(ctx, hold, &answer, &artifacts)?;
+            Ok(sealed())
+        }
+        Checked::Bad(bad) => refuse(ctx, hold, bad),
+    }
+}
+
+/// Settle tries of an agent that lives on and may answer again.
+pub const SETTLE_TRIES: u32 = 3;
+
+/// An answer can't be sealed while its agent lives on: it may mend and answer again, three times in all.
+pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> {
+    let over = ctx.write("work complete", |tx| {
+        if store::attempt::clear_answer(tx, hold.job.id, hold.lease.attempt)? < SETTLE_TRIES {
+            store::job::set_phase(tx, hold.job.id, Phase::Working)?;
+            return Ok(false);
+        }
+        let ended = Ended { lesson: clone_lesson(&bad.lesson), ..Ended::plain(bad.outcome, bad.detail.clone()) };
+        attempt::end(tx, &hold.run, &store::job::get(tx, hold.job.id)?, ended)?;
+        Ok(true)
+    })?;
+    let again = if over { "the attempt is over" } else { "mend it and answer again" };
+    Ok(SettleReport {
+        outcome: bad.outcome,
+        over,
+        violations: bad.lesson.violations,
+        verify_tail: bad.lesson.verify_tail,
+        message: format!("{}; {again}", bad.detail),
+    })
+}
+
+fn clone_lesson(lesson: &Lesson) -> Lesson {
+    Lesson { verify_tail: lesson.verify_tail.clone(), violations: lesson.violations.clone() }
+}
+
+/// Seals with the evidence that the run's last job needs.
+pub fn seal_now(ctx: &Ctx, hold: &Hold, answer: &Answer, artifacts: &[store::artifact::Artifact]) -> Result<()> {
+    let evidence = evidence::before_seal(ctx, hold.run.id)?;
+    ctx.write("seal", |tx| {
+        let job = store::job::get(tx, hold.job.id)?;
+        must_still_hold(tx, hold, &job)?;
+        let fresh = unpublished(tx, artifacts)?;
+        let sealing = Sealing { answer, artifacts: &fresh, session: hold.session.id, evidence };
+        seal::seal(tx, &store::run::get(tx, hold.run.id)?, &job, &sealing)
+    })
+}
+
+/// Artifacts that `work publish` has not recorded before.
+pub fn unpublished(
+    tx: &store::Writing<'_>,
+    artifacts: &[store::artifact::Artifact],
+) -> Result<Vec<store::artifact::Artifact>> {
+    let mut fresh = Vec::new();
+    for artifact in artifacts {
+        if store::artifact::find(tx, artifact.job, artifact.attempt, &artifact.name)?.is_none() {
+            fresh.push(artifact.clone());
+        }
+    }
+    Ok(fresh)
+}
+
+/// Between answer and seal the hold may have been taken away.
+pub fn must_still_hold(tx: &store::Writing<'_>, hold: &Hold, job: &store::job::Job) -> Result<()> {
+    let lease = store::lease::active_of_job(tx, job.id)?;
+    let is_ours = lease.is_some_and(|lease| lease.id == hold.lease.id) && job.fence == hold.lease.fence;
+    if is_ours && matches!(job.state, JobState::Running | JobState::Stale) {
+        return Ok(());
+    }
+    Err(Error::new(crate::error::Code::StaleFence, format!("{} was taken away while it was being settled", job.name)))
+}
+
+/// The report of a seal.
+pub fn sealed() -> SettleReport {
+    SettleReport {
+        outcome: Outcome::Sealed,
+        over: true,
+        violations: Vec::new(),
+        verify_tail: None,
+        message: "sealed".to_owned(),
+    }
+}
+
+/// The report of an attempt that ended without work.
+pub fn over(ended: &Ended<'_>) -> SettleReport {
+    SettleReport {
+        outcome: ended.outcome,
+        over: true,
+        violations: Vec::new(),
+        verify_tail: None,
+        message: format!("{}: {}", ended.outcome, ended.detail),
+    }
+}

@@ -1,0 +1,157 @@
+//! Verification: declared commands in the attempt's working directory. Passed, failed, or not run.
+//!
+//! Exit 0 passed, another exit failed, everything else (missing command, time-out, a signal) is *not run*, which is
+//! not passed.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::artifacts::Place;
+use crate::domain::event::{EventType, sha256_hex};
+use crate::domain::session::ExecutionState;
+use crate::domain::time::Moment;
+use crate::error::Result;
+use crate::os::files;
+use crate::os::process::{LaneStdin, Launched, Limits, Program, StartError, spawn_command};
+use crate::store;
+use crate::store::execution::{Ending, NewExecution};
+use crate::verbs::Ctx;
+use crate::verbs::flow::tell;
+use crate::verbs::work::hold::Hold;
+
+/// How long one verification command may take when the job has no limit.
+const LIMIT_MS: u64 = 45 * 60_000;
+
+/// How much of the output's end the next packet shows, in bytes.
+const TAIL: u64 = 4096;
+
+/// What a verification came to.
+pub enum Verified {
+    /// Every command exited 0.
+    Passed,
+    /// One exited otherwise.
+    Failed {
+        /// Which.
+        command: String,
+        /// The end of its output.
+        tail: String,
+    },
+    /// One could not run to its end.
+    NotRun {
+        /// Which.
+        command: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// How a command's end is awaited: a helper goes on obeying its orders meanwhile.
+pub trait Runner {
+    /// Waits until the process has ended or the limit has passed; true when it ended by itself.
+    fn wait(&mut self, launched: &Launched, limit: Duration) -> bool;
+}
+
+/// Waits and does nothing else.
+pub struct Foreground;
+
+impl Runner for Foreground {
+    fn wait(&mut self, launched: &Launched, limit: Duration) -> bool {
+        launched.process.wait_ended(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Runs the job's verification commands in order, until one does not pass.
+pub fn run_all(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Verified> {
+    for (number, argv) in hold.job.spec.verify.iter().enumerate() {
+        let verified = run_one(ctx, hold, (number, argv), runner)?;
+        if !matches!(verified, Verified::Passed) {
+            return Ok(verified);
+        }
+    }
+    Ok(Verified::Passed)
+}
+
+fn run_one(ctx: &Ctx, hold: &Hold, numbered: (usize, &[String]), runner: &mut dyn Runner) -> Result<Verified> {
+    let (number, argv) = numbered;
+    let command = argv.join(" ");
+    let place = Place::of(ctx, hold);
+    let log = place.folder().folder().join(format!("verify-{number}.log"));
+    let _ = std::fs::remove_file(&log);
+    let limit = hold.job.spec.timeout_ms.unwrap_or(LIMIT_MS);
+    let deadline = ctx.clock.moment().after(limit);
+    let id = ctx.write("verify", |tx| intend(tx, hold, argv, &deadline))?;
+    let program = Program {
+        argv: argv.iter().map(Into::into).collect(),
+        cwd: place.folder().work(),
+        env: crate::verbs::supervise::environment::for_check(place.folder())?,
+        stdin: LaneStdin::Null,
+        output: log.clone(),
+        tty: false,
+        limits: Limits::default(),
+    };
+    let (state, ending, verified) = match spawn_command(&ctx.exe, &program) {
+        Ok(launched) => {
+            crate::os::crash::point("verify.spawned");
+            let in_time = runner.wait(&launched, Duration::from_millis(limit));
+            judge(&launched, in_time, command, &log)
+        }
+        Err(StartError::Fault(fault)) => return Err(fault.into()),
+        Err(error) => {
+            let why = error.to_string();
+            let ending = Ending { detail: Some(why.clone()), ..Ending::default() };
+            (ExecutionState::NotRun, ending, Verified::NotRun { command, why })
+        }
+    };
+    ctx.write("verify", |tx| {
+        store::execution::ended(tx, id, state, &ending)?;
+        let result = match &verified {
+            Verified::Passed => "passed",
+            Verified::Failed { .. } => "failed",
+            Verified::NotRun { .. } => "not_run",
+        };
+        let body = json!({"attempt": hold.lease.attempt, "number": number, "result": result, "exit": ending.exit_code});
+        tell(tx, EventType::VerifyEnded, &hold.job, &body)
+    })?;
+    Ok(verified)
+}
+
+fn intend(tx: &store::Writing<'_>, hold: &Hold, argv: &[String], deadline: &Moment) -> Result<i64> {
+    let new = NewExecution {
+        job: hold.job.id,
+        attempt: hold.lease.attempt,
+        session: hold.session.id,
+        kind: "verify",
+        deadline: Some(deadline),
+        argv_hash: Some(&sha256_hex(argv.join("\0").as_bytes())),
+    };
+    Ok(store::execution::insert(tx, &new)?)
+}
+
+fn judge(
+    launched: &Launched,
+    in_time: bool,
+    command: String,
+    log: &std::path::Path,
+) -> (ExecutionState, Ending, Verified) {
+    crate::verbs::supervise::ending::end_command(launched);
+    let exit = launched.process.reap().ok().flatten();
+    let bytes = std::fs::metadata(log).map_or(0, |found| found.len());
+    let ending = Ending {
+        exit_code: exit.and_then(|exit| exit.code),
+        signal: exit.and_then(|exit| exit.signal),
+        output_bytes: i64::try_from(bytes).ok(),
+        detail: None,
+    };
+    if !in_time {
+        return (ExecutionState::TimedOut, ending, Verified::NotRun { command, why: "it took too long".to_owned() });
+    }
+    let tail = || files::tail_text(log, TAIL).unwrap_or_default();
+    let verified = match ending.exit_code {
+        Some(0) => Verified::Passed,
+        Some(127) => Verified::NotRun { command, why: format!("command not found\n{}", tail()) },
+        Some(_) => Verified::Failed { command, tail: tail() },
+        None => Verified::NotRun { command, why: "a signal ended it".to_owned() },
+    };
+    (ExecutionState::Exited, ending, verified)
+}

@@ -1,0 +1,74 @@
+//! Ending what an attempt started, and what is told about it.
+
+use crate::domain::id::SessionId;
+use crate::os::process::{Identity, Launched, Tree, carriers, end_tree, has_children, holders};
+use crate::verbs::Ctx;
+
+/// Ends an agent's whole tree; returns a line about survivors, if any. The agent itself is reaped by the caller.
+pub fn end_agent(ctx: &Ctx, session: SessionId, launched: &Launched, grace_ms: u64) -> Option<String> {
+    let root = launched.process.identity().clone();
+    let tree = Tree { root, adopts_orphans: true, spare: Vec::new() };
+    let ended = end_tree(&tree, grace_ms, &mut || strays(ctx, session));
+    crate::os::process::reap_orphans(&tree);
+    describe(&ended.survivors, ended.is_restless)
+}
+
+/// Whether anything but the agent itself is left to end: one cheap call after it was reaped.
+pub fn has_leftovers() -> bool {
+    has_children()
+}
+
+/// Ends what an agent that is already reaped left behind.
+pub fn end_leftovers(ctx: &Ctx, session: SessionId, agent: &Identity) -> Option<String> {
+    let tree = Tree { root: agent.clone(), adopts_orphans: true, spare: Vec::new() };
+    let ended = end_tree(&tree, 0, &mut || strays(ctx, session));
+    crate::os::process::reap_orphans(&tree);
+    describe(&ended.survivors, ended.is_restless)
+}
+
+/// Ends a verification's tree, running or not.
+pub fn end_command(launched: &Launched) {
+    if launched.process.has_ended() && !has_grandchildren() {
+        return;
+    }
+    let tree = Tree { root: launched.process.identity().clone(), adopts_orphans: false, spare: Vec::new() };
+    end_tree(&tree, 0, &mut Vec::new);
+}
+
+/// A process without the reaper's duty can't have adopted anything; a helper may have.
+fn has_grandchildren() -> bool {
+    false
+}
+
+/// Processes of this store's session that do not descend from its agent any more.
+pub fn strays(ctx: &Ctx, session: SessionId) -> Vec<Identity> {
+    let session_word = session.to_string();
+    let mut found = carriers(&[
+        ("STRIATUM_SESSION", std::ffi::OsStr::new(&session_word)),
+        ("STRIATUM_DIR", ctx.layout().root().as_os_str()),
+    ]);
+    found.extend(lock_holders(ctx, session));
+    found
+}
+
+/// Processes that hold a session's lane lock, this one left out.
+pub fn lock_holders(ctx: &Ctx, session: SessionId) -> Vec<Identity> {
+    let lock = ctx.layout().scratch(&session.to_string()).lane_lock();
+    let (Ok(about), Some(name)) = (std::fs::metadata(&lock), lock.file_name()) else { return Vec::new() };
+    use std::os::unix::fs::MetadataExt;
+    let own = crate::os::process::own_pid();
+    let mut found = holders((about.dev(), about.ino()), name);
+    found.retain(|identity| identity.pid != own);
+    found
+}
+
+fn describe(survivors: &[Identity], is_restless: bool) -> Option<String> {
+    if survivors.is_empty() && !is_restless {
+        return None;
+    }
+    let pids: Vec<String> = survivors.iter().map(|identity| identity.pid.to_string()).collect();
+    Some(format!(
+        "still alive after the end: {}",
+        if pids.is_empty() { "short-lived processes".to_owned() } else { pids.join(", ") }
+    ))
+}

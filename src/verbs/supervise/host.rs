@@ -1,0 +1,167 @@
+//! A helper's life: attach, claim, work attempt after attempt of its slot, close the session, end.
+//!
+//! One thread, one plain connection, one poll loop. It does not know where its requests come from (`Inbox`), and
+//! decides nothing about the run.
+
+use serde_json::json;
+
+use super::inbox::Inbox;
+use super::orders::{Order, Orders};
+use super::{life, recover, resident};
+use crate::domain::event::EventType;
+use crate::domain::frozen::LaneMode;
+use crate::domain::id::SessionId;
+use crate::domain::session::{SessionEvent, SessionState, SupervisorState};
+use crate::error::{Code, Error, Result};
+use crate::os::lock::Lock;
+use crate::os::process::{Adopted, Identity};
+use crate::os::signal::Signals;
+use crate::store::event::About;
+use crate::store::run::Run;
+use crate::store::session::Session;
+use crate::store::{self, Writing};
+use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::session as sessions;
+use crate::verbs::work::claim::{self, Granted, NoWork};
+use crate::verbs::{Actor, Ctx};
+
+/// What a helper is launched for, from its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Assignment {
+    /// The session.
+    pub session: SessionId,
+    /// Its row of `supervisor`.
+    pub supervisor: i64,
+    /// It takes over from a dead helper.
+    pub recovers: bool,
+}
+
+/// Everything a helper holds on to.
+pub struct Host<'a> {
+    /// The store, as the session.
+    pub ctx: Ctx,
+    /// The session.
+    pub session: SessionId,
+    /// The agent's lock, to be inherited by it; none while an agent of a dead helper holds it.
+    pub lane_lock: Option<Lock>,
+    /// Requests of the agent.
+    pub inbox: &'a mut dyn Inbox,
+    /// What to obey.
+    pub orders: Orders,
+    /// TERM and the like.
+    pub signals: Signals,
+    _helper_lock: Lock,
+}
+
+/// What the slot gives a helper after an attempt.
+pub enum Onward {
+    /// Another attempt.
+    Next(Granted),
+    /// The session is closed.
+    Closed,
+}
+
+/// Lives a helper's life; returns when the session is closed or was taken away.
+pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn Inbox) -> Result<()> {
+    let mut host = Host {
+        ctx: ctx.as_actor(Actor::Session(assignment.session)),
+        session: assignment.session,
+        lane_lock: locks.lane,
+        inbox,
+        orders: Orders::new(assignment.session),
+        signals: Signals::install()?,
+        _helper_lock: locks.helper,
+    };
+    let Some((onward, mode)) = attach(&host, assignment)? else { return Ok(()) };
+    crate::os::crash::point("helper.claimed");
+    link_binary(&host)?;
+    let mut onward = if assignment.recovers { recover::recover(&mut host)? } else { onward };
+    if mode == LaneMode::Loop && !assignment.recovers {
+        resident::live(&mut host)?;
+    }
+    while let Onward::Next(granted) = onward {
+        onward = life::live(&mut host, &granted)?;
+    }
+    host.ctx.store()?.checkpoint_over(CHECKPOINT_BYTES)?;
+    Ok(())
+}
+
+/// The first words: the helper exists, and claims in the same transaction. None when it was given up meanwhile.
+fn attach(host: &Host<'_>, assignment: Assignment) -> Result<Option<(Onward, LaneMode)>> {
+    let own = Identity::own().ok_or_else(|| Error::new(Code::Io, "this process can't be identified"))?;
+    let now = host.ctx.clock.moment();
+    host.ctx.write("supervise attach", |tx| {
+        let process = (i64::from(own.pid), claim::ticks(&own), own.boot.as_str());
+        if !store::supervisor::attach(tx, assignment.supervisor, process)? {
+            return Ok(None);
+        }
+        let session = sessions::must_exist(tx, assignment.session)?;
+        let about = About { run: Some(session.run), job: None, session: Some(session.id) };
+        store::event::append(tx, EventType::SupervisorAttached, about, &json!({"pid": own.pid}))?;
+        let run = store::run::get(tx, session.run)?;
+        let mode = run.spec.lanes.get(&session.lane).map_or(LaneMode::Oneshot, |lane| lane.mode);
+        // A resident agent claims by itself, and after a death there is something to look at first.
+        if assignment.recovers || mode == LaneMode::Loop {
+            return Ok(Some((Onward::Closed, mode)));
+        }
+        Ok(Some((onward(tx, &run, &session, &now, &Order::GoOn)?, mode)))
+    })
+}
+
+/// Claims the next attempt of the slot, or closes the session.
+pub fn onward(
+    tx: &Writing<'_>,
+    run: &Run,
+    session: &Session,
+    now: &crate::domain::time::Moment,
+    order: &Order,
+) -> Result<Onward> {
+    let reason = match order {
+        Order::GoOn | Order::Abandon => match claim::take(tx, run, session, now)? {
+            Ok(granted) => return Ok(Onward::Next(granted)),
+            Err(NoWork::OneJobDone) => "its job is done".to_owned(),
+            Err(NoWork::NoPending) => "its slot is empty".to_owned(),
+            Err(reason) => format!("{NO_WORK}{reason}"),
+        },
+        Order::Drain(reason) | Order::EndNow(reason) => reason.clone(),
+    };
+    close(tx, session, &reason)?;
+    Ok(Onward::Closed)
+}
+
+/// How the end reason of a session starts that found work which it could not have now.
+pub const NO_WORK: &str = "no_work: ";
+
+/// The helper's last words: it stops and its session closes.
+pub fn close(tx: &Writing<'_>, session: &Session, reason: &str) -> Result<()> {
+    let about = About { run: Some(session.run), job: None, session: Some(session.id) };
+    if store::supervisor::end(tx, session.id, SupervisorState::Stopped, reason)? {
+        store::event::append(tx, EventType::SupervisorStopped, about, &json!({"why": reason}))?;
+    }
+    if session.state == SessionState::Active {
+        sessions::end(tx, session, SessionEvent::Close, reason)?;
+    }
+    Ok(())
+}
+
+/// `striatum` means this very program in the lane.
+fn link_binary(host: &Host<'_>) -> Result<()> {
+    let bin = host.ctx.layout().scratch(&host.session.to_string()).bin();
+    let link = bin.join("striatum");
+    if link.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    crate::os::files::create_private_dirs(host.ctx.layout().root(), &bin)?;
+    let target = std::fs::read_link(&host.ctx.exe).unwrap_or_else(|_| host.ctx.exe.clone());
+    Ok(std::os::unix::fs::symlink(target, link)?)
+}
+
+/// Takes over the locks that a helper is started with.
+pub fn adopt() -> Result<Adopted> {
+    Ok(crate::os::process::adopt_locks()?)
+}
+
+/// Where a session's requests arrive.
+pub fn socket_of(ctx: &Ctx, session: SessionId) -> std::path::PathBuf {
+    ctx.layout().scratch(&session.to_string()).socket()
+}

@@ -1,0 +1,206 @@
+//! One attempt of a `oneshot` lane: lay out, start, wait, end the tree, settle.
+
+use std::time::Duration;
+
+use super::ending;
+use super::environment::{self, Seat};
+use super::host::{Host, Onward, onward};
+use super::orders::Order;
+use super::wait::{self, Watched};
+use crate::domain::event::sha256_hex;
+use crate::domain::frozen::{LaneMode, LaneSpec, LaneStdin as Wanted};
+use crate::domain::job::Outcome;
+use crate::domain::session::{ExecutionState, LeaseState};
+use crate::domain::time::Moment;
+use crate::error::{Code, Error, Result};
+use crate::os::process::{Exit, LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
+use crate::store::execution::{Ending, NewExecution};
+use crate::store::{self, Writing};
+use crate::verbs::flow::attempt::{self, Ended};
+use crate::verbs::session::must_exist;
+use crate::verbs::settle;
+use crate::verbs::settle::conclusion::{self, ExitSeen};
+use crate::verbs::work::claim::{self, Granted};
+use crate::verbs::work::hold::Hold;
+use crate::verbs::work::layout::{self, Grant, Laid};
+
+/// Works one granted attempt to its end.
+pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
+    let hold = load(host, granted)?;
+    let laid = layout::lay_out(&host.ctx, &Grant { granted, run: &hold.run, session: &hold.session })?;
+    let lane = lane_of(&hold)?;
+    let program = match program(host, &hold, &laid, &lane) {
+        Ok(program) => program,
+        Err(error) => return give_up(host, &hold, None, &error.message),
+    };
+    let deadline = deadline(host, &hold, &lane);
+    let execution = intend(host, &hold, &laid, &program, &deadline)?;
+    crate::os::crash::point("agent.intended");
+    let lock = host.lane_lock.as_ref().ok_or_else(|| Error::new(Code::Bug, "a helper without its lane lock"))?;
+    let launched = match spawn_lane(&host.ctx.exe, &program, lock) {
+        Ok(launched) => launched,
+        Err(StartError::Fault(fault)) => return Err(fault.into()),
+        Err(error) => return give_up(host, &hold, Some(execution), &error.to_string()),
+    };
+    crate::os::crash::point("agent.spawned");
+    host.ctx.write("agent started", |tx| started(tx, execution, &launched))?;
+    crate::os::crash::point("agent.started");
+    let watched =
+        wait::watch(host, &wait::Watch { hold: &hold, lane: &lane, laid: &laid, deadline, launched: &launched })?;
+    crate::os::crash::point("agent.ended");
+    let (exit, leftovers) = end_tree(host, &hold, &launched, &watched);
+    let run = Run { hold, laid, lane, execution, exit, leftovers, watched };
+    conclude(host, run)
+}
+
+/// A run of an agent, over.
+struct Run {
+    hold: Hold,
+    laid: Laid,
+    lane: LaneSpec,
+    execution: i64,
+    exit: Option<Exit>,
+    leftovers: Option<String>,
+    watched: Watched,
+}
+
+/// What the session holds, as the claim left it.
+pub fn load(host: &Host<'_>, granted: &Granted) -> Result<Hold> {
+    host.ctx.read(|read| {
+        let session = must_exist(read, host.session)?;
+        let lease = store::lease::active_of_job(read, granted.job)?
+            .filter(|lease| lease.id == granted.lease)
+            .ok_or_else(|| Error::new(Code::LeaseEnded, "the lease was taken away"))?;
+        let (run, job) = (store::run::get(read, session.run)?, store::job::get(read, granted.job)?);
+        Ok(Hold { session, run, job, lease })
+    })
+}
+
+/// The lane of a hold.
+pub fn lane_of(hold: &Hold) -> Result<LaneSpec> {
+    let lane = hold.run.spec.lanes.get(&hold.session.lane).cloned();
+    lane.ok_or_else(|| Error::new(Code::Bug, format!("the run has no lane {}", hold.session.lane)))
+}
+
+/// When the attempt ends at the latest.
+pub fn deadline(host: &Host<'_>, hold: &Hold, lane: &LaneSpec) -> Moment {
+    host.ctx.clock.moment().after(hold.job.spec.timeout_ms.unwrap_or(lane.timeout_ms))
+}
+
+/// The agent's command, complete.
+pub fn program(host: &Host<'_>, hold: &Hold, laid: &Laid, lane: &LaneSpec) -> Result<Program> {
+    let stdin = match lane.stdin {
+        Wanted::Null => LaneStdin::Null,
+        Wanted::Prompt => LaneStdin::File(laid.folder.prompt()),
+        Wanted::Packet => LaneStdin::File(laid.folder.packet()),
+    };
+    Ok(Program {
+        argv: environment::argv(&host.ctx, &Seat::of(hold, laid), lane)?,
+        cwd: laid.folder.work(),
+        env: environment::for_agent(&host.ctx, &Seat::of(hold, laid), lane)?,
+        stdin,
+        output: laid.folder.output(),
+        tty: lane.tty && lane.mode == LaneMode::Loop,
+        limits: Limits::default(),
+    })
+}
+
+/// The intent: the job runs and an agent is about to be started, in one transaction.
+pub fn intend(host: &Host<'_>, hold: &Hold, laid: &Laid, program: &Program, deadline: &Moment) -> Result<i64> {
+    let argv: Vec<String> = program.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let argv_hash = sha256_hex(argv.join("\0").as_bytes());
+    host.ctx.write("work ack", |tx| {
+        claim::start(tx, &hold.job, hold.session.id)?;
+        store::attempt::set_packet(tx, hold.job.id, hold.lease.attempt, &laid.packet_hash)?;
+        store::run::add_launch(tx, hold.run.id)?;
+        let new = NewExecution {
+            job: hold.job.id,
+            attempt: hold.lease.attempt,
+            session: hold.session.id,
+            kind: "agent",
+            deadline: Some(deadline),
+            argv_hash: Some(&argv_hash),
+        };
+        Ok(store::execution::insert(tx, &new)?)
+    })
+}
+
+/// The outcome of the start.
+pub fn started(tx: &Writing<'_>, execution: i64, launched: &Launched) -> Result<()> {
+    let process = launched.process.identity();
+    let process = (i64::from(process.pid), claim::ticks(process), process.boot.as_str());
+    Ok(store::execution::started(tx, execution, process)?)
+}
+
+/// The agent can't be started: a person must mend the lane.
+fn give_up(host: &mut Host<'_>, hold: &Hold, execution: Option<i64>, why: &str) -> Result<Onward> {
+    let now = host.ctx.clock.moment();
+    let order = host.orders.look(&host.ctx, false)?;
+    host.ctx.write("agent not started", |tx| {
+        match execution {
+            Some(id) => {
+                let ending = Ending { detail: Some(why.to_owned()), ..Ending::default() };
+                store::execution::ended(tx, id, ExecutionState::NotRun, &ending)?;
+            }
+            None => claim::start(tx, &hold.job, hold.session.id)?,
+        }
+        let job = store::job::get(tx, hold.job.id)?;
+        attempt::end(tx, &hold.run, &job, Ended::plain(Outcome::Environment, why))?;
+        onward(tx, &store::run::get(tx, hold.run.id)?, &must_exist(tx, hold.session.id)?, &now, &order)
+    })
+}
+
+/// Ends what is left of the agent; its exit, and a line about survivors.
+fn end_tree(host: &Host<'_>, hold: &Hold, launched: &Launched, watched: &Watched) -> (Option<Exit>, Option<String>) {
+    if *watched == Watched::Exited {
+        let exit = launched.process.reap().ok().flatten();
+        let agent = launched.process.identity();
+        let leftovers =
+            if ending::has_leftovers() { ending::end_leftovers(&host.ctx, hold.session.id, agent) } else { None };
+        return (exit, leftovers);
+    }
+    let grace = hold.run.spec.limits.grace_ms;
+    let leftovers = ending::end_agent(&host.ctx, hold.session.id, launched, grace);
+    launched.process.wait_ended(u64::try_from(Duration::from_secs(1).as_millis()).unwrap_or(1_000));
+    (launched.process.reap().ok().flatten(), leftovers)
+}
+
+/// Settles, records the end, and takes the next attempt: one transaction after all checks.
+fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
+    let ending = Ending {
+        exit_code: run.exit.and_then(|exit| exit.code),
+        signal: run.exit.and_then(|exit| exit.signal),
+        output_bytes: std::fs::metadata(run.laid.folder.output())
+            .ok()
+            .and_then(|found| i64::try_from(found.len()).ok()),
+        detail: run.leftovers.clone(),
+    };
+    let state = if run.watched == Watched::TimedOut { ExecutionState::TimedOut } else { ExecutionState::Exited };
+    let facts = conclusion::Facts {
+        hold: &run.hold,
+        lane: &run.lane,
+        folder: &run.laid.folder,
+        exit: ExitSeen::Yes(ending.exit_code),
+        watched: &run.watched,
+    };
+    let conclusion = conclusion::conclude(&host.ctx, &facts, &mut settle::verify::Foreground)?;
+    crate::os::crash::point("settle.checked");
+    let now = host.ctx.clock.moment();
+    let order = match &run.watched {
+        Watched::Told(reason) => Order::EndNow(reason.clone()),
+        _ => host.orders.look(&host.ctx, false)?,
+    };
+    let onward = host.ctx.write("seal", |tx| {
+        store::execution::ended(tx, run.execution, state, &ending)?;
+        conclusion::apply(tx, &run.hold, &conclusion)?;
+        let session = must_exist(tx, run.hold.session.id)?;
+        onward(tx, &store::run::get(tx, run.hold.run.id)?, &session, &now, &order)
+    })?;
+    crate::os::crash::point("settle.sealed");
+    Ok(onward)
+}
+
+/// How an interrupted attempt ends.
+pub fn interrupted(reason: &str) -> Ended<'static> {
+    Ended { lease: LeaseState::Revoked, ..Ended::plain(Outcome::Interrupted, reason) }
+}

@@ -1,0 +1,136 @@
+//! After a helper that died: watch its agent to the end, observe, and settle what can be settled (section 9.4).
+
+use super::host::{Host, Onward, onward};
+use super::life;
+use super::orders::Order;
+use crate::domain::event::EventType;
+use crate::domain::id::JobId;
+use crate::domain::session::ExecutionState;
+use crate::error::Result;
+use crate::os::process::{Handle, Identity, Tree, end_tree};
+use crate::store::execution::{Ending, Execution};
+use crate::store::{self};
+use crate::verbs::Ctx;
+use crate::verbs::flow::tell;
+use crate::verbs::run::act::{self, Done};
+use crate::verbs::session::must_exist;
+use crate::verbs::settle::conclusion::{self, Conclusion, ExitSeen, Facts};
+use crate::verbs::settle::verify::Foreground;
+use crate::verbs::supervise::{ending, wait::Watched};
+use crate::verbs::work::claim::Granted;
+
+/// Takes over what the session holds.
+pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
+    let held = host.ctx.read(|read| {
+        let Some(message) = store::message::held(read, host.session)? else { return Ok(None) };
+        let lease = store::lease::active_of_job(read, message.job)?;
+        let agent = store::execution::agent(read, message.job, message.attempt)?;
+        Ok(lease.map(|lease| {
+            let granted = Granted {
+                message: message.id,
+                job: message.job,
+                attempt: message.attempt,
+                lease: lease.id,
+                fence: lease.fence,
+            };
+            (granted, agent)
+        }))
+    })?;
+    let Some((granted, agent)) = held else {
+        end_strays(host);
+        return finish(host, None);
+    };
+    let hold = life::load(host, &granted)?;
+    let lane = life::lane_of(&hold)?;
+    let (watched, was_alive) = watch_to_the_end(host, agent.as_ref())?;
+    end_strays(host);
+    let folder = host.ctx.layout().scratch(&host.session.to_string()).attempt(&hold.job.name, granted.attempt);
+    let exit = if was_alive { ExitSeen::EndSeen } else { ExitSeen::No };
+    let facts = Facts { hold: &hold, lane: &lane, folder: &folder, exit, watched: &watched };
+    let conclusion = conclusion::conclude(&host.ctx, &facts, &mut Foreground)?;
+    crate::os::crash::point("recover.checked");
+    finish(host, Some((&hold, agent, conclusion)))
+}
+
+/// Watches the agent by its identity until it ends, its deadline passes, or an order comes; and whether it was alive.
+fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<(Watched, bool)> {
+    let Some(agent) = agent else { return Ok((Watched::Exited, false)) };
+    let identity = recorded(agent).or_else(|| lock_holder(host));
+    let handle = identity.as_ref().and_then(Handle::open).filter(|handle| !handle.has_ended());
+    let Some(handle) = handle else { return Ok((Watched::Exited, false)) };
+    while !handle.wait_ended(200) {
+        let now = host.ctx.clock.moment();
+        let verdict = if agent.deadline.as_ref().is_some_and(|deadline| deadline.is_past(&now)) {
+            Some(Watched::TimedOut)
+        } else {
+            match host.orders.look(&host.ctx, true)? {
+                Order::GoOn | Order::Drain(_) => None,
+                Order::EndNow(reason) => Some(Watched::Told(reason)),
+                Order::Abandon => Some(Watched::Abandoned),
+            }
+        };
+        if let Some(verdict) = verdict {
+            let tree = Tree { root: handle.identity().clone(), adopts_orphans: false, spare: Vec::new() };
+            let (ctx, session) = (&host.ctx, host.session);
+            end_tree(&tree, 5_000, &mut || ending::strays(ctx, session));
+            return Ok((verdict, true));
+        }
+    }
+    Ok((Watched::Exited, true))
+}
+
+/// The agent as its helper recorded it.
+fn recorded(agent: &Execution) -> Option<Identity> {
+    let (pid, start, boot) = agent.process.as_ref()?;
+    Some(Identity { pid: i32::try_from(*pid).ok()?, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
+}
+
+/// The agent as its lock tells, when its helper died before it could record it: the leader of its session.
+fn lock_holder(host: &Host<'_>) -> Option<Identity> {
+    let holders = ending::lock_holders(&host.ctx, host.session);
+    let leads = |identity: &&Identity| crate::os::process::session_id_of(identity.pid) == Some(identity.pid);
+    holders.iter().find(leads).or(holders.first()).cloned()
+}
+
+/// Ends what still carries the session: it belongs to an attempt that is over.
+fn end_strays(host: &Host<'_>) {
+    let strays = ending::strays(&host.ctx, host.session);
+    if let Some(first) = strays.first() {
+        let tree = Tree { root: first.clone(), adopts_orphans: false, spare: Vec::new() };
+        let (ctx, session) = (&host.ctx, host.session);
+        end_tree(&tree, 0, &mut || ending::strays(ctx, session));
+    }
+}
+
+/// Records the observation and what it came to, then goes on with the slot or closes the session.
+fn finish(
+    host: &mut Host<'_>,
+    ended: Option<(&crate::verbs::work::hold::Hold, Option<Execution>, Conclusion)>,
+) -> Result<Onward> {
+    let now = host.ctx.clock.moment();
+    host.ctx.write("recover", |tx| {
+        if let Some((hold, agent, conclusion)) = &ended {
+            if let Some(agent) = agent {
+                let ending = Ending { detail: Some("nobody saw its exit".to_owned()), ..Ending::default() };
+                store::execution::ended(tx, agent.id, ExecutionState::Lost, &ending)?;
+            }
+            let seen = match conclusion {
+                Conclusion::Seal { artifacts, is_new, .. } => {
+                    serde_json::json!({"answer": !is_new, "artifacts": artifacts.len(), "then": "settled"})
+                }
+                Conclusion::End { outcome, .. } => serde_json::json!({"answer": false, "then": outcome}),
+                Conclusion::Nothing => serde_json::json!({"then": "taken away"}),
+            };
+            tell(tx, EventType::ObservationRecorded, &hold.job, &seen)?;
+            conclusion::apply(tx, hold, conclusion)?;
+        }
+        let session = must_exist(tx, host.session)?;
+        let order = Order::EndNow("recovered".to_owned());
+        onward(tx, &store::run::get(tx, session.run)?, &session, &now, &order)
+    })
+}
+
+/// A stale job whose session is over: nothing but rows and files is left to look at.
+pub fn observe_orphan(ctx: &Ctx, job: JobId) -> Result<Done> {
+    act::requeue_stale(ctx, job, "its holder is gone")
+}

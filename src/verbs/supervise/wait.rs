@@ -1,0 +1,143 @@
+//! Waiting for an agent's end while obeying orders, serving its requests and keeping its limits.
+
+use super::host::Host;
+use super::inbox::Desk;
+use super::orders::Order;
+use crate::domain::frozen::{LaneMode, LaneSpec};
+use crate::domain::time::Moment;
+use crate::error::Result;
+use crate::os::files::BoundedLog;
+use crate::os::process::{Launched, Tree};
+use crate::os::wait::Set;
+use crate::verbs::work::hold::Hold;
+use crate::verbs::work::layout::Laid;
+
+/// Output kept of one attempt, in bytes; beyond it the middle is cut out.
+pub const OUTPUT_LIMIT: u64 = 8 * 1024 * 1024;
+
+/// Output beyond which an agent is ended, in bytes.
+const OUTPUT_FLOOD: u64 = 1024 * 1024 * 1024;
+
+/// Why the wait is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// The agent exited.
+    Exited,
+    /// Longer than its limit.
+    TimedOut,
+    /// Nothing happened for too long.
+    Idle,
+    /// It wrote too much.
+    Flooded,
+    /// An order to end.
+    Told(String),
+    /// What it works on was taken away.
+    Abandoned,
+}
+
+/// What is waited for.
+pub struct Watch<'a> {
+    /// What it works on.
+    pub hold: &'a Hold,
+    /// The lane.
+    pub lane: &'a LaneSpec,
+    /// Its files.
+    pub laid: &'a Laid,
+    /// The end of the attempt.
+    pub deadline: Moment,
+    /// The agent.
+    pub launched: &'a Launched,
+}
+
+/// Waits until the agent's attempt is over, for whatever reason.
+pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
+    let desk = Desk {
+        session: host.session,
+        agent: Some(watch.launched.process.identity().pid),
+        waits_for_settling: watch.lane.mode == LaneMode::Loop,
+    };
+    let poll_ms = watch.hold.run.spec.limits.poll_ms;
+    let mut pulse = Pulse::new(host, watch);
+    let mut log = BoundedLog::new(&watch.laid.folder.output(), OUTPUT_LIMIT);
+    loop {
+        let now = host.ctx.clock.moment();
+        if watch.deadline.is_past(&now) {
+            return Ok(Watched::TimedOut);
+        }
+        let left = u64::try_from(watch.deadline.ms.saturating_sub(now.ms)).unwrap_or(0);
+        let asked = wait_once(host, watch, poll_ms.min(left), &desk)?;
+        if watch.launched.process.has_ended() {
+            host.inbox.serve(&host.ctx, &desk);
+            return Ok(Watched::Exited);
+        }
+        match host.orders.look(&host.ctx, true)? {
+            Order::GoOn | Order::Drain(_) => {}
+            Order::EndNow(reason) => return Ok(Watched::Told(reason)),
+            Order::Abandon => return Ok(Watched::Abandoned),
+        }
+        if host.signals.take().is_some() {
+            return Ok(Watched::Told("the helper was told to end by a signal".to_owned()));
+        }
+        let written = log.check()?.written;
+        if written > OUTPUT_FLOOD {
+            return Ok(Watched::Flooded);
+        }
+        if pulse.is_silent(host, watch, asked, written) {
+            return Ok(Watched::Idle);
+        }
+    }
+}
+
+/// One wait on everything that can happen; whether the agent asked something.
+fn wait_once(host: &mut Host<'_>, watch: &Watch<'_>, timeout_ms: u64, desk: &Desk) -> Result<bool> {
+    let mut set = Set::new();
+    if let Some(pidfd) = watch.launched.process.pidfd() {
+        set.readable(pidfd);
+    }
+    let inbox = host.inbox.fd().map(|fd| set.readable(fd));
+    set.readable(std::os::fd::AsFd::as_fd(&host.signals));
+    set.wait(Some(timeout_ms))?;
+    let is_asked = inbox.is_some_and(|number| set.is_ready(number));
+    drop(set);
+    Ok(is_asked && host.inbox.serve(&host.ctx, desk) > 0)
+}
+
+/// Signs of life, looked at only where a lane has an idle limit.
+struct Pulse {
+    limit_ms: Option<u64>,
+    since: Moment,
+    written: u64,
+    cpu: u64,
+    looked: Moment,
+}
+
+/// How often the tree's CPU time is read, in milliseconds: it costs a walk over all processes.
+const CPU_LOOK_MS: u64 = 1_000;
+
+impl Pulse {
+    fn new(host: &Host<'_>, watch: &Watch<'_>) -> Pulse {
+        let now = host.ctx.clock.moment();
+        Pulse { limit_ms: watch.lane.idle_timeout_ms, since: now.clone(), written: 0, cpu: 0, looked: now }
+    }
+
+    /// Whether nothing has happened for as long as the limit: no output, no verb, no CPU time in the tree.
+    fn is_silent(&mut self, host: &Host<'_>, watch: &Watch<'_>, asked: bool, written: u64) -> bool {
+        let Some(limit) = self.limit_ms else { return false };
+        let now = host.ctx.clock.moment();
+        if asked || written != self.written {
+            self.written = written;
+            self.since = now.clone();
+        }
+        let look_every = CPU_LOOK_MS.min(limit / 4);
+        if self.looked.after(look_every).is_past(&now) {
+            let root = watch.launched.process.identity().clone();
+            let cpu = Tree { root, adopts_orphans: true, spare: Vec::new() }.cpu_ticks();
+            if cpu != self.cpu {
+                self.cpu = cpu;
+                self.since = now.clone();
+            }
+            self.looked = now.clone();
+        }
+        self.since.after(limit).is_past(&now)
+    }
+}

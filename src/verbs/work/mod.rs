@@ -1,0 +1,8 @@
+//! The agent's side: `work await / claim / ack / heartbeat / publish / complete / verdict / fail / block / show`.
+
+pub mod answer;
+pub mod claim;
+pub mod hold;
+pub mod layout;
+pub mod publish;
+pub mod show;
