@@ -5,6 +5,7 @@
 pub mod api;
 pub mod ctx;
 pub mod flow;
+pub mod quickstart;
 pub mod run;
 pub mod session;
 pub mod settle;
