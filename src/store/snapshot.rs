@@ -155,11 +155,7 @@ fn offer(read: &Connection, message: &message::Message) -> StoreResult<Offer> {
     })
 }
 
-fn ambiguous(
-    read: &Connection,
-    run: &Run,
-    slots: &[(String, Option<String>)],
-) -> StoreResult<Vec<AmbiguousView>> {
+fn ambiguous(read: &Connection, run: &Run, slots: &[(String, Option<String>)]) -> StoreResult<Vec<AmbiguousView>> {
     let mut views = Vec::new();
     for (role, _) in slots.iter().filter(|(_, lane)| lane.is_none()) {
         for message in message::pending(read, run.id, role, None, LOOK)? {
@@ -222,4 +218,3 @@ fn held(read: &Connection, run: &Run, waiting: &[job::Job]) -> StoreResult<Vec<H
     views.extend(rejected.map(|job| HeldView { name: job.name.clone(), cause: Cause::GateRejected }));
     Ok(views)
 }
-

@@ -182,10 +182,7 @@ pub fn must_still_hold(tx: &store::Writing<'_>, hold: &Hold, job: &store::job::J
     if is_ours && matches!(job.state, JobState::Running | JobState::Stale) {
         return Ok(());
     }
-    Err(Error::new(
-        crate::error::Code::StaleFence,
-        format!("{} was taken away while it was being settled", job.name),
-    ))
+    Err(Error::new(crate::error::Code::StaleFence, format!("{} was taken away while it was being settled", job.name)))
 }
 
 /// The report of a seal.

@@ -13,7 +13,7 @@ use crate::domain::session::ExecutionState;
 use crate::domain::time::Moment;
 use crate::error::Result;
 use crate::os::files;
-use crate::os::process::{Launched, LaneStdin, Limits, Program, StartError, spawn_command};
+use crate::os::process::{LaneStdin, Launched, Limits, Program, StartError, spawn_command};
 use crate::store;
 use crate::store::execution::{Ending, NewExecution};
 use crate::verbs::Ctx;

@@ -47,11 +47,18 @@ pub fn strays(ctx: &Ctx, session: SessionId) -> Vec<Identity> {
         ("STRIATUM_SESSION", std::ffi::OsStr::new(&session_word)),
         ("STRIATUM_DIR", ctx.layout().root().as_os_str()),
     ]);
-    let lock = ctx.layout().scratch(&session_word).lane_lock();
-    if let (Ok(about), Some(name)) = (std::fs::metadata(&lock), lock.file_name()) {
-        use std::os::unix::fs::MetadataExt;
-        found.extend(holders((about.dev(), about.ino()), name));
-    }
+    found.extend(lock_holders(ctx, session));
+    found
+}
+
+/// Processes that hold a session's lane lock, this one left out.
+pub fn lock_holders(ctx: &Ctx, session: SessionId) -> Vec<Identity> {
+    let lock = ctx.layout().scratch(&session.to_string()).lane_lock();
+    let (Ok(about), Some(name)) = (std::fs::metadata(&lock), lock.file_name()) else { return Vec::new() };
+    use std::os::unix::fs::MetadataExt;
+    let own = crate::os::process::own_pid();
+    let mut found = holders((about.dev(), about.ino()), name);
+    found.retain(|identity| identity.pid != own);
     found
 }
 
@@ -60,5 +67,8 @@ fn describe(survivors: &[Identity], is_restless: bool) -> Option<String> {
         return None;
     }
     let pids: Vec<String> = survivors.iter().map(|identity| identity.pid.to_string()).collect();
-    Some(format!("still alive after the end: {}", if pids.is_empty() { "short-lived processes".to_owned() } else { pids.join(", ") }))
+    Some(format!(
+        "still alive after the end: {}",
+        if pids.is_empty() { "short-lived processes".to_owned() } else { pids.join(", ") }
+    ))
 }

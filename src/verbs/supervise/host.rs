@@ -76,14 +76,11 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
     crate::os::crash::point("helper.claimed");
     link_binary(&host)?;
     let mut onward = if assignment.recovers { recover::recover(&mut host)? } else { onward };
-    if mode == LaneMode::Loop {
-        if let Onward::Next(granted) = onward {
-            resident::live(&mut host, granted)?;
-        }
-    } else {
-        while let Onward::Next(granted) = onward {
-            onward = life::live(&mut host, &granted)?;
-        }
+    if mode == LaneMode::Loop && !assignment.recovers {
+        resident::live(&mut host)?;
+    }
+    while let Onward::Next(granted) = onward {
+        onward = life::live(&mut host, &granted)?;
     }
     host.ctx.store()?.checkpoint_over(CHECKPOINT_BYTES)?;
     Ok(())
@@ -103,7 +100,8 @@ fn attach(host: &Host<'_>, assignment: Assignment) -> Result<Option<(Onward, Lan
         store::event::append(tx, EventType::SupervisorAttached, about, &json!({"pid": own.pid}))?;
         let run = store::run::get(tx, session.run)?;
         let mode = run.spec.lanes.get(&session.lane).map_or(LaneMode::Oneshot, |lane| lane.mode);
-        if assignment.recovers {
+        // A resident agent claims by itself, and after a death there is something to look at first.
+        if assignment.recovers || mode == LaneMode::Loop {
             return Ok(Some((Onward::Closed, mode)));
         }
         Ok(Some((onward(tx, &run, &session, &now, &Order::GoOn)?, mode)))

@@ -43,7 +43,11 @@ pub fn start(ctx: &Ctx, request: &StartRequest) -> Result<StartReport> {
     Ok(StartReport {
         session: request.session,
         pid: handle.identity().pid,
-        next: vec![Next::new("operator", "see how it does", &["striatum", "supervise", "status", "--session-id", &sid])],
+        next: vec![Next::new(
+            "operator",
+            "see how it does",
+            &["striatum", "supervise", "status", "--session-id", &sid],
+        )],
     })
 }
 
@@ -102,7 +106,10 @@ fn intend(tx: &Writing<'_>, session: SessionId, purpose: Purpose) -> Result<i64>
     let run = store::run::get(tx, session.run)?;
     let is_launchable = run.spec.lanes.get(&session.lane).is_some_and(|lane| lane.mode != LaneMode::Human);
     if !is_launchable {
-        return Err(Error::new(Code::InvalidTransition, format!("lane {} is a person: nothing to start", session.lane)));
+        return Err(Error::new(
+            Code::InvalidTransition,
+            format!("lane {} is a person: nothing to start", session.lane),
+        ));
     }
     let about = store::event::About { run: Some(session.run), job: None, session: Some(session.id) };
     // The locks are ours, so whoever was there before is dead.
