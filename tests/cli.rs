@@ -6,3 +6,5 @@ mod support;
 
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/workflow.rs"]
+mod workflow;

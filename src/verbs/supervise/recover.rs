@@ -1,5 +1,7 @@
 //! After a helper that died: watch its agent to the end, observe, and settle what can be settled (section 9.4).
 
+use std::rc::Rc;
+
 use super::host::{Host, Onward, onward};
 use super::life;
 use super::orders::Order;
@@ -15,8 +17,8 @@ use crate::verbs::flow::tell;
 use crate::verbs::run::act::{self, Done};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::{self, Conclusion, ExitSeen, Facts};
-use crate::verbs::settle::verify::Foreground;
-use crate::verbs::supervise::{ending, wait::Watched};
+use crate::verbs::supervise::ending;
+use crate::verbs::supervise::wait::{Obedient, Watched};
 use crate::verbs::work::claim::Granted;
 
 /// Takes over what the session holds.
@@ -47,7 +49,8 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
     let folder = host.ctx.layout().scratch(&host.session.to_string()).attempt(&hold.job.name, granted.attempt);
     let exit = if was_alive { ExitSeen::EndSeen } else { ExitSeen::No };
     let facts = Facts { hold: &hold, lane: &lane, folder: &folder, exit, watched: &watched };
-    let conclusion = conclusion::conclude(&host.ctx, &facts, &mut Foreground)?;
+    let ctx = Rc::clone(&host.ctx);
+    let conclusion = conclusion::conclude(&ctx, &facts, &mut Obedient { host, agent: None })?;
     crate::os::crash::point("recover.checked");
     finish(host, Some((&hold, agent, conclusion)))
 }
@@ -55,10 +58,7 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
 /// Watches the agent by its identity until it ends, its deadline passes, or an order comes; and whether it was alive.
 fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<(Watched, bool)> {
     let Some(agent) = agent else { return Ok((Watched::Exited, false)) };
-    let identity = agent.process.as_ref().and_then(|(pid, start, boot)| {
-        let pid = i32::try_from(*pid).ok()?;
-        Some(Identity { pid, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
-    });
+    let identity = recorded(agent).or_else(|| lock_holder(host));
     let handle = identity.as_ref().and_then(Handle::open).filter(|handle| !handle.has_ended());
     let Some(handle) = handle else { return Ok((Watched::Exited, false)) };
     while !handle.wait_ended(200) {
@@ -80,6 +80,19 @@ fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<(W
         }
     }
     Ok((Watched::Exited, true))
+}
+
+/// The agent as its helper recorded it.
+fn recorded(agent: &Execution) -> Option<Identity> {
+    let (pid, start, boot) = agent.process.as_ref()?;
+    Some(Identity { pid: i32::try_from(*pid).ok()?, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
+}
+
+/// The agent as its lock tells, when its helper died before it could record it: the leader of its session.
+fn lock_holder(host: &Host<'_>) -> Option<Identity> {
+    let holders = ending::lock_holders(&host.ctx, host.session);
+    let leads = |identity: &&Identity| crate::os::process::session_id_of(identity.pid) == Some(identity.pid);
+    holders.iter().find(leads).or(holders.first()).cloned()
 }
 
 /// Ends what still carries the session: it belongs to an attempt that is over.
