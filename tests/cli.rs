@@ -6,5 +6,7 @@ mod support;
 
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/freshness.rs"]
+mod freshness;
 #[path = "cli/workflow.rs"]
 mod workflow;
