@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::{Value as Json, json};
+
 use super::fault::Place;
 use super::keys::{self, Level, Merge};
 use crate::domain::frozen::Reviews;
+use crate::domain::time::show_duration;
 
 /// A value with its place and those of its parts.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +38,31 @@ pub(super) enum Value {
     Section(Section),
     Named(BTreeMap<String, Section>),
     List(Vec<Section>),
+}
+
+impl Value {
+    /// The value as JSON, in the form in which a file could hold it; none for tables.
+    pub fn to_json(&self) -> Option<Json> {
+        Some(match self {
+            Value::Text(text) => json!(text),
+            Value::Texts(texts) | Value::Argv(texts) => json!(texts),
+            Value::Millis(ms) => json!(show_duration(*ms)),
+            Value::Off => json!("off"),
+            Value::Count(count) => json!(count),
+            Value::Flag(flag) => json!(flag),
+            Value::MicroUsd(amount) => json!(dollars(*amount)),
+            Value::Exits(exits) => json!(exits),
+            Value::Commands(commands) => json!(commands),
+            Value::Reviews(Reviews::Job(name)) => json!(name),
+            Value::Reviews(Reviews::Range(range)) => json!({ "range": range }),
+            Value::Section(_) | Value::Named(_) | Value::List(_) => return None,
+        })
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "amounts are at most a billion dollars, shown for people")]
+fn dollars(micro: u64) -> f64 {
+    micro as f64 / 1e6
 }
 
 /// A table of one level.

@@ -83,7 +83,7 @@ pub fn load(ctx: &Ctx, workflow: &str) -> Result<Definition> {
         git: ctx.layout().repository().is_some(),
         ..Inputs::default()
     };
-    read(&inputs).map_err(invalid)
+    crate::verbs::workflow::fit(ctx, read(&inputs).map_err(invalid)?)
 }
 
 /// Where a workflow stands.
