@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::ctx::Ctx;
-use super::run::prepare::{invalid, load, path_of};
+use super::run::prepare::{invalid, load};
 use crate::domain::frozen::{JobSpec, RunSpec};
 use crate::domain::graph::{Format, Node, render};
 use crate::domain::workflow::Definition;
