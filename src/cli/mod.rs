@@ -6,6 +6,7 @@ mod call;
 mod config;
 mod drive;
 mod output;
+mod quickstart;
 mod run;
 mod session;
 mod supervise;
@@ -57,6 +58,8 @@ pub struct Globals {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// See a reviewed workflow run, in a new small repository
+    Quickstart(quickstart::Quickstart),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -103,6 +106,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
+        Verb::Quickstart(quickstart) => quickstart.run(output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),

@@ -63,14 +63,13 @@ fn is_orphaned(session: &SessionView) -> bool {
 
 fn reap(world: &World, plan: &mut Plan) {
     for session in by_id(world).into_iter().filter(|session| is_orphaned(session)) {
-        let started = session.held.as_ref().filter(|held| {
-            matches!(held.agent, Some(ExecutionState::Running)) || session.agent == LockState::Held
-        });
+        let started = session
+            .held
+            .as_ref()
+            .filter(|held| matches!(held.agent, Some(ExecutionState::Running)) || session.agent == LockState::Held);
         plan.actions.push(match started {
             Some(held) => Action::Recover { session: session.id, job: held.name.clone() },
-            None if session.agent == LockState::Held => {
-                Action::Recover { session: session.id, job: String::from("-") }
-            }
+            None if session.agent == LockState::Held => Action::Recover { session: session.id, job: String::from("-") },
             None => Action::MarkLost { session: session.id },
         });
     }
@@ -119,9 +118,10 @@ fn observe(world: &World, plan: &mut Plan) {
 fn may_still_work(session: &SessionView, world: &World) -> bool {
     let one_job_done = session.is_fresh && session.packets > 0;
     !one_job_done
-        && world.slots.iter().any(|slot| {
-            slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty()
-        })
+        && world
+            .slots
+            .iter()
+            .any(|slot| slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty())
 }
 
 fn close(world: &World, plan: &mut Plan) {
@@ -214,7 +214,11 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
             continue;
         }
         if offer.was_launched {
-            plan.actions.push(Action::NeverStarted { job: offer.job, name: offer.name.clone(), attempt: offer.attempt });
+            plan.actions.push(Action::NeverStarted {
+                job: offer.job,
+                name: offer.name.clone(),
+                attempt: offer.attempt,
+            });
             continue;
         }
         if lane_room == 0 || room.run == 0 || room.launches == 0 {
@@ -318,7 +322,11 @@ fn end(world: &World, plan: &mut Plan) {
 fn is_moving(world: &World, plan: &Plan) -> bool {
     let in_flight = world.sessions.iter().any(|session| session.held.is_some() || will_claim(session, world));
     let blocked_by_author = plan.surfaced.iter().any(|told| matches!(told, Surfaced::FreshBlocked { .. }));
-    in_flight || will_move(plan) || !world.stale.is_empty() || (blocked_by_author && in_flight) || is_cooling(world, plan)
+    in_flight
+        || will_move(plan)
+        || !world.stale.is_empty()
+        || (blocked_by_author && in_flight)
+        || is_cooling(world, plan)
 }
 
 /// The plan itself sets something going.
@@ -356,8 +364,7 @@ fn is_cooling(world: &World, plan: &Plan) -> bool {
 
 /// Everything that waits, with its cause.
 fn reasons(world: &World, plan: &Plan) -> Vec<(String, Cause)> {
-    let mut reasons: Vec<(String, Cause)> =
-        world.held.iter().map(|held| (held.name.clone(), held.cause)).collect();
+    let mut reasons: Vec<(String, Cause)> = world.held.iter().map(|held| (held.name.clone(), held.cause)).collect();
     reasons.extend(world.gates.iter().map(|gate| (gate.name.clone(), Cause::Gate)));
     reasons.extend(plan.surfaced.iter().filter_map(|told| told.cause().map(|(job, cause)| (job.to_owned(), cause))));
     if world.run.launches_left == 0 && world.slots.iter().any(|slot| slot.blocked.is_none()) {

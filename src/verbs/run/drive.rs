@@ -121,6 +121,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     let mut driver = Driver::new(ctx, run.id, request, teller)?;
     let report = driver.run()?;
     driver.finish(request.stop_lanes)?;
+    driver.let_lanes_end()?;
     drop(marker);
     ctx.store()?.checkpoint_over(CHECKPOINT_BYTES / 32)?;
     Ok(report)
@@ -195,12 +196,7 @@ enum Turn {
 }
 
 impl<'a> Driver<'a> {
-    fn new(
-        ctx: &'a Ctx,
-        run: RunId,
-        request: &'a DriveRequest,
-        teller: &'a mut dyn Teller,
-    ) -> Result<Driver<'a>> {
+    fn new(ctx: &'a Ctx, run: RunId, request: &'a DriveRequest, teller: &'a mut dyn Teller) -> Result<Driver<'a>> {
         let waiter = Waiter::start(ctx, request.interval_ms)?;
         Ok(Driver { ctx, run, request, teller, waiter, surfaced: BTreeSet::new(), said_busy: false })
     }
@@ -335,6 +331,15 @@ impl<'a> Driver<'a> {
         })
     }
 
+    /// Helpers of a run that is over end by themselves within moments: nothing lives on behind the last line.
+    fn let_lanes_end(&mut self) -> Result<()> {
+        let run = self.ctx.read(|read| Ok(store::run::get(read, self.run)?))?;
+        if run.state.is_terminal() {
+            self.waiter.wait_for_helpers();
+        }
+        Ok(())
+    }
+
     /// At the end: stops every lane when asked to, and waits until they are gone.
     fn finish(&mut self, stop_lanes: bool) -> Result<()> {
         if !stop_lanes {
@@ -418,7 +423,13 @@ fn next_steps(run: &Run, standing: &Standing) -> Vec<Next> {
         Standing::Paused | Standing::Stopped => {
             return vec![Next::new("operator", "go on", &["striatum", "run", "resume", "--run-id", &run.name])];
         }
-        _ => return vec![Next::new("anyone", "see what happened", &["striatum", "run", "summary", "--run-id", &run.name])],
+        _ => {
+            return vec![Next::new(
+                "anyone",
+                "see what happened",
+                &["striatum", "run", "summary", "--run-id", &run.name],
+            )];
+        }
     };
     causes.iter().take(3).map(|(subject, cause)| way_out(run, subject, *cause)).collect()
 }
@@ -428,7 +439,10 @@ pub fn way_out(run: &Run, subject: &str, cause: Cause) -> Next {
     let template = cause.ended_by().first().copied().unwrap_or("run explain {run}");
     let words: Vec<String> = std::iter::once("striatum".to_owned())
         .chain(template.split(' ').map(|word| {
-            word.replace("{job}", subject).replace("{lane}", subject).replace("{run}", &run.name).replace("{gate}", subject)
+            word.replace("{job}", subject)
+                .replace("{lane}", subject)
+                .replace("{run}", &run.name)
+                .replace("{gate}", subject)
         }))
         .collect();
     Next { argv: words, why: format!("{subject}: {cause}"), who: "person".to_owned() }

@@ -46,8 +46,11 @@ pub fn for_writing(read: &Connection, name: Option<&str>) -> Result<Run> {
 /// A run by its name.
 pub fn named(read: &Connection, name: &str) -> Result<Run> {
     store::run::by_name(read, name)?.ok_or_else(|| {
-        Error::new(Code::NotFound, format!("there is no run {name}"))
-            .next(Next::new("anyone", "list the runs", &["striatum", "run", "list"]))
+        Error::new(Code::NotFound, format!("there is no run {name}")).next(Next::new(
+            "anyone",
+            "list the runs",
+            &["striatum", "run", "list"],
+        ))
     })
 }
 

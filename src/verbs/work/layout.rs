@@ -121,9 +121,9 @@ fn subject(read: &Connection, id: JobId) -> Result<Subject> {
         .find(|attempt| attempt.outcome == Some(crate::domain::job::Outcome::Sealed));
     Ok(Subject {
         attempt: sealed.as_ref().map_or(0, |attempt| attempt.number),
-        answer: sealed.and_then(|attempt| attempt.answer).map_or(serde_json::Value::Null, |answer| {
-            serde_json::to_value(answer).unwrap_or_default()
-        }),
+        answer: sealed
+            .and_then(|attempt| attempt.answer)
+            .map_or(serde_json::Value::Null, |answer| serde_json::to_value(answer).unwrap_or_default()),
         objective: job.spec.objective,
         job: job.name,
     })
