@@ -5,7 +5,9 @@
 mod call;
 mod config;
 mod drive;
+mod help;
 mod output;
+mod pages;
 mod quickstart;
 mod run;
 mod session;
@@ -17,7 +19,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::error::Result;
 use call::Session;
@@ -80,6 +82,10 @@ enum Verb {
     /// What holds here, where it comes from, and what may be written
     #[command(subcommand)]
     Config(config::Config),
+    /// Print what completes words in a shell
+    Completion(pages::Completion),
+    /// Print a manual page, or write all of them
+    Man(pages::Man),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -94,7 +100,7 @@ pub fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error, &words),
+        Err(error) => return output::usage(&in_full(error, &words), &words),
     };
     let output = Output::new(&cli.globals);
     let session = Session::new(cli.globals.clone());
@@ -102,6 +108,15 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => output.error(&error),
     }
+}
+
+/// Help is told in full only when it is asked for.
+fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
+    use clap::error::ErrorKind;
+    if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        return error;
+    }
+    help::decorate(Cli::command()).try_get_matches_from(words).err().unwrap_or(error)
 }
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
@@ -114,5 +129,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Work(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
+        Verb::Completion(completion) => completion.run(output),
+        Verb::Man(man) => man.run(output),
     }
 }
