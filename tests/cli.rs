@@ -6,6 +6,8 @@ mod support;
 
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/ends.rs"]
+mod ends;
 #[path = "cli/freshness.rs"]
 mod freshness;
 #[path = "cli/workflow.rs"]

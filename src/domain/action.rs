@@ -221,7 +221,7 @@ impl Surfaced {
             Surfaced::AmbiguousLane { job, role, lanes } => {
                 format!("cannot resolve lane for {job} (role {role} has lanes {}); register manually", lanes.join(", "))
             }
-            Surfaced::HumanLane { job, lane } => format!("{job} waits for a person (lane {lane}); take {job}"),
+            Surfaced::HumanLane { job, lane } => format!("{job} waits for a person (lane {lane}); striatum take {job}"),
             Surfaced::Untrusted { job, lane } => format!("{job} waits for trust in lane {lane}; striatum trust"),
             Surfaced::LaneParked { job, lane } => {
                 format!("{job} waits for lane {lane}, which is parked; striatum lane resume {lane}")
