@@ -4,7 +4,11 @@
 
 mod call;
 mod drive;
+mod gate;
+mod lane;
 mod output;
+mod person;
+mod review;
 mod run;
 mod session;
 mod supervise;
@@ -69,6 +73,21 @@ enum Verb {
     /// The agent's side: claim, publish, answer
     #[command(subcommand)]
     Work(work::Work),
+    /// See what waits for a person's word, and say it
+    #[command(subcommand)]
+    Gate(gate::Gate),
+    /// Answer a job that asked; its next attempt is told
+    Answer(person::Answer),
+    /// Work a job yourself
+    Take(person::Take),
+    /// Give a job back that you took
+    Give(person::Give),
+    /// Judge over reviews
+    #[command(subcommand)]
+    Review(review::Review),
+    /// See how lanes do, and pause them
+    #[command(subcommand)]
+    Lane(lane::Lane),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -100,5 +119,11 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Session(verb) => verb.run(session, output),
         Verb::Supervise(verb) => verb.run(session, output),
         Verb::Work(verb) => verb.run(session, output),
+        Verb::Gate(verb) => verb.run(session, output),
+        Verb::Answer(verb) => verb.run(session, output),
+        Verb::Take(verb) => verb.run(session, output),
+        Verb::Give(verb) => verb.run(session, output),
+        Verb::Review(verb) => verb.run(session, output),
+        Verb::Lane(verb) => verb.run(session, output),
     }
 }

@@ -6,9 +6,11 @@ use clap::{Args, Subcommand};
 
 use super::call::Session;
 use super::drive::Drive;
+use super::gate::onward_text;
 use super::output::{Output, next_text};
 use crate::error::{Code, Error, Result};
 use crate::verbs::run::prepare::{PrepareReport, PrepareRequest};
+use crate::verbs::run::retry::{RetryReport, RetryRequest};
 use crate::verbs::run::start::StartRequest;
 
 /// Prepare, start, drive and look at runs
@@ -20,6 +22,8 @@ pub enum Run {
     Start(Start),
     /// Take a started run to done, or to one clear question
     Drive(Drive),
+    /// Give failed, canceled or stopped jobs their tries back
+    RetryJob(RetryJob),
 }
 
 impl Run {
@@ -29,6 +33,7 @@ impl Run {
             Run::Prepare(prepare) => prepare.run(session, output),
             Run::Start(start) => start.run(session, output),
             Run::Drive(drive) => drive.run(session, output),
+            Run::RetryJob(retry) => retry.run(session, output),
         }
     }
 }
@@ -107,4 +112,48 @@ impl Start {
         });
         Ok(0)
     }
+}
+
+/// Which jobs, and why.
+#[derive(Args)]
+pub struct RetryJob {
+    /// The jobs; the one that the run stopped for when left out (can be repeated)
+    #[arg(value_name = "JOB")]
+    jobs: Vec<String>,
+    /// The run; the only live one, else the newest, when left out
+    #[arg(long, value_name = "RUN")]
+    run_id: Option<String>,
+    /// Every failed job that the run did not go on without
+    #[arg(long)]
+    failed: bool,
+    /// A word for whoever works them next
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// The lane of the next attempt
+    #[arg(long, value_name = "LANE")]
+    lane: Option<String>,
+    /// Why; recorded
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+impl RetryJob {
+    fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        let RetryJob { jobs, run_id, failed, note, lane, reason } = self;
+        let report = session.call(&RetryRequest { run: run_id, jobs, failed, note, lane, reason })?;
+        output.report(&report, retried);
+        Ok(0)
+    }
+}
+
+fn retried(report: &RetryReport) -> String {
+    let mut text = String::new();
+    for job in &report.retried {
+        let why = job.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
+        text.push_str(&format!("{} was {} and is {}{why}\n", job.job, job.was, job.state));
+    }
+    if report.back > 0 {
+        text.push_str(&format!("{} other canceled jobs are back\n", report.back));
+    }
+    text + &onward_text(&report.run, &report.onward)
 }

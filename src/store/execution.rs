@@ -75,9 +75,8 @@ const STARTED: &str = "UPDATE execution SET state = 'running', pid = :pid, pid_s
 
 /// The process exists.
 pub fn started(tx: &Writing<'_>, id: i64, process: (i64, i64, &str)) -> StoreResult<()> {
-    tx.prepare_cached(STARTED)?.execute(
-        named_params! {":id": id, ":pid": process.0, ":start": process.1, ":boot": process.2},
-    )?;
+    tx.prepare_cached(STARTED)?
+        .execute(named_params! {":id": id, ":pid": process.0, ":start": process.1, ":boot": process.2})?;
     Ok(())
 }
 
@@ -143,6 +142,16 @@ pub fn session_of_process(read: &Connection, process: (i64, i64, &str)) -> Store
     Ok(read
         .prepare_cached(BY_PROCESS)?
         .query_row(named_params! {":pid": process.0, ":start": process.1, ":boot": process.2}, |row| row.get(0))
+        .optional()?)
+}
+
+const BY_PID: &str = "SELECT session_id FROM execution WHERE pid = :pid AND pid_boot = :boot ORDER BY id DESC LIMIT 1";
+
+/// The session whose execution had this number last: of use only where the number can't have been given again.
+pub fn session_of_pid(read: &Connection, pid: i64, boot: &str) -> StoreResult<Option<SessionId>> {
+    Ok(read
+        .prepare_cached(BY_PID)?
+        .query_row(named_params! {":pid": pid, ":boot": boot}, |row| row.get(0))
         .optional()?)
 }
 

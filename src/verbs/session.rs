@@ -18,6 +18,7 @@ use crate::domain::session::{LeaseState, SessionEvent, SessionState};
 use crate::domain::time::Timestamp;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::files;
+use crate::store::decision::NewDecision;
 use crate::store::event::About;
 use crate::store::run::Run;
 use crate::store::session::{NewSession, Session};
@@ -38,8 +39,6 @@ pub struct RegisterRequest {
     pub force_non_fresh: bool,
     /// Why.
     pub reason: Option<String>,
-    /// How a person was recognised, when the force needs one; set by the mouth.
-    pub how: Option<String>,
 }
 
 /// What a driver adds to a registration.
@@ -81,7 +80,10 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
     if request.force_non_fresh && request.reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
         return Err(Error::new(Code::Usage, "--force-non-fresh needs --reason: it is recorded"));
     }
-    let token = new_token(ctx)?;
+    if request.force_non_fresh {
+        ctx.person()?;
+    }
+    let token = new_token()?;
     let deadline_base = ctx.clock.moment();
     let (run, session) = ctx.write("register-session", |tx| {
         let run = store::run::get(tx, run)?;
@@ -104,8 +106,7 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
         let body = json!({"role": request.role, "lane": request.lane, "fresh": fresh, "driven": driven.by_driver});
         store::event::append(tx, EventType::SessionRegistered, about, &body)?;
         if forced {
-            let body = json!({"reason": request.reason, "how": request.how});
-            store::event::append(tx, EventType::SessionForcedNonFresh, about, &body)?;
+            record_force(ctx, tx, &run, session, request)?;
         }
         Ok((run, (session, fresh)))
     })?;
@@ -128,8 +129,25 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
     })
 }
 
+/// A person accepts a contaminated reviewer: the reason is kept as a decision.
+fn record_force(ctx: &Ctx, tx: &Writing<'_>, run: &Run, session: SessionId, request: &RegisterRequest) -> Result<()> {
+    let decision = NewDecision {
+        run: Some(run.id),
+        session: Some(session),
+        kind: "non_fresh",
+        body: &format!("{}/{} was registered while an author worked", request.role, request.lane),
+        reason: request.reason.as_deref().unwrap_or_default(),
+        how: ctx.person()?,
+        ..NewDecision::default()
+    };
+    let decision = store::decision::insert(tx, &decision)?;
+    let about = About { run: Some(run.id), job: None, session: Some(session) };
+    let body = json!({"reason": request.reason, "decision": decision});
+    Ok(store::event::append(tx, EventType::SessionForcedNonFresh, about, &body)?)
+}
+
 /// 256 random bits in hex.
-fn new_token(_ctx: &Ctx) -> Result<String> {
+pub fn new_token() -> Result<String> {
     use std::io::Read;
     let mut bytes = [0_u8; 32];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -156,10 +174,17 @@ fn check_slot(tx: &Writing<'_>, run: &Run, request: &RegisterRequest) -> Result<
     if sessions > 0 && sessions >= live {
         return Err(Error::new(
             Code::SlotCovered,
-            format!("slot {}/{} has {sessions} active session(s) for {live} live message(s)", request.role, request.lane),
+            format!(
+                "slot {}/{} has {sessions} active session(s) for {live} live message(s)",
+                request.role, request.lane
+            ),
         )
         .hint("a slot takes another session only while it has more work than sessions")
-        .next(Next::new("anyone", "see who covers it", &["striatum", "session", "list", "--run-id", &run.name])));
+        .next(Next::new(
+            "anyone",
+            "see who covers it",
+            &["striatum", "session", "list", "--run-id", &run.name],
+        )));
     }
     Ok(request.fresh || role.context == RoleContext::Fresh)
 }
@@ -192,7 +217,11 @@ pub fn blocking(read: &Connection, run: &Run) -> Result<Option<SessionId>> {
     let mut authors = Vec::new();
     for role in &run.spec.author_roles {
         for row in store::session::authors(read, run.id, role)? {
-            authors.push(Author { session: row.id, holds_work: row.holds_work, role_has_pending: row.role_has_pending });
+            authors.push(Author {
+                session: row.id,
+                holds_work: row.holds_work,
+                role_has_pending: row.role_has_pending,
+            });
         }
     }
     Ok(blocking_author(&authors))
@@ -330,8 +359,11 @@ pub fn close(ctx: &Ctx, request: &CloseRequest) -> Result<CloseReport> {
 /// A session that must exist.
 pub fn must_exist(read: &Connection, id: SessionId) -> Result<Session> {
     store::session::get(read, id)?.ok_or_else(|| {
-        Error::new(Code::NotFound, format!("there is no session {id}"))
-            .next(Next::new("anyone", "list the sessions", &["striatum", "session", "list"]))
+        Error::new(Code::NotFound, format!("there is no session {id}")).next(Next::new(
+            "anyone",
+            "list the sessions",
+            &["striatum", "session", "list"],
+        ))
     })
 }
 

@@ -1,6 +1,9 @@
 //! One driver a run: a lock held for life. A second one stands by and takes over the moment the lock is free.
 
+use serde::{Deserialize, Serialize};
+
 use super::drive::{DriveRequest, Teller, Told};
+use crate::domain::id::RunId;
 use crate::domain::run::RunState;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::lock::{DriverHolder, DriverLock, Standby, read_driver};
@@ -16,12 +19,39 @@ pub fn holder(ctx: &Ctx, run: &Run) -> Option<DriverHolder> {
     held.then(|| read_driver(&path)).flatten()
 }
 
+/// Who takes a run on from here.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Onward {
+    /// Where the run is.
+    pub state: String,
+    /// The process of the driver that is at it.
+    pub driver: Option<i32>,
+    /// The command that starts one where there is none.
+    pub next: Vec<Next>,
+}
+
+impl Onward {
+    /// Looks who it is.
+    pub fn look(ctx: &Ctx, run: RunId) -> Result<Onward> {
+        let run = ctx.read(|read| Ok(store::run::get(read, run)?))?;
+        let driver = holder(ctx, &run).map(|holder| holder.pid);
+        let next = match (run.state, driver) {
+            (RunState::Running | RunState::NeedsOperator, None) => {
+                vec![Next::new(
+                    "operator",
+                    "nothing drives it: go on",
+                    &["striatum", "run", "drive", "--run-id", &run.name],
+                )]
+            }
+            _ => Vec::new(),
+        };
+        Ok(Onward { state: run.state.to_string(), driver, next })
+    }
+}
+
 /// The warning, in the words of the design.
 pub fn warning(holder: &DriverHolder, then: &str) -> String {
-    format!(
-        "warning: another run drive appears active for this run (pid {} on {}); {then}",
-        holder.pid, holder.host
-    )
+    format!("warning: another run drive appears active for this run (pid {} on {}); {then}", holder.pid, holder.host)
 }
 
 /// Takes the marker; none when the run ended while this process stood by, or it may not stand by.
@@ -37,10 +67,18 @@ pub fn take(
         return Ok(Some(Some(lock)));
     }
     let other = read_driver(&path);
-    let describe = |then: &str| other.as_ref().map_or_else(|| format!("warning: another run drive appears active for this run; {then}"), |other| warning(other, then));
+    let describe = |then: &str| {
+        other.as_ref().map_or_else(
+            || format!("warning: another run drive appears active for this run; {then}"),
+            |other| warning(other, then),
+        )
+    };
     if request.exclusive {
-        return Err(Error::new(Code::DriverActive, describe("refused by --exclusive").trim_start_matches("warning: ").to_owned())
-            .next(Next::new("anyone", "see how it does", &["striatum", "status"])));
+        return Err(Error::new(
+            Code::DriverActive,
+            describe("refused by --exclusive").trim_start_matches("warning: ").to_owned(),
+        )
+        .next(Next::new("anyone", "see how it does", &["striatum", "status"])));
     }
     if request.once {
         teller.tell(&Told::note(describe("making one turn")));
