@@ -3,7 +3,9 @@
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
 mod call;
+mod control;
 mod drive;
+mod go;
 mod output;
 mod run;
 mod session;
