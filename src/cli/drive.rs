@@ -106,7 +106,7 @@ fn ended(report: &DriveReport, output: &Output) {
 }
 
 /// Where a driver's lines go.
-struct Screen {
+pub struct Screen {
     json: bool,
     is_terminal: bool,
     has_live_line: bool,
@@ -116,7 +116,8 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(json: bool, heartbeat_ms: u64) -> Screen {
+    /// Lines for people or for programs; without a terminal a line at an interval.
+    pub fn new(json: bool, heartbeat_ms: u64) -> Screen {
         let now = Instant::now();
         Screen {
             json,
@@ -128,7 +129,8 @@ impl Screen {
         }
     }
 
-    fn clear(&mut self) {
+    /// Takes the live line away.
+    pub fn clear(&mut self) {
         if self.has_live_line {
             complain("\r\x1b[K");
             self.has_live_line = false;

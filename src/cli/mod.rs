@@ -4,13 +4,16 @@
 
 mod call;
 mod control;
+mod config;
 mod drive;
 mod go;
 mod output;
+mod quickstart;
 mod run;
 mod session;
 mod supervise;
 mod work;
+mod workflow;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -57,6 +60,8 @@ pub struct Globals {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// See a reviewed workflow run, in a new small repository
+    Quickstart(quickstart::Quickstart),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -71,6 +76,12 @@ enum Verb {
     /// The agent's side: claim, publish, answer
     #[command(subcommand)]
     Work(work::Work),
+    /// Check, show, draw and write workflows
+    #[command(subcommand)]
+    Workflow(workflow::Workflow),
+    /// What holds here, where it comes from, and what may be written
+    #[command(subcommand)]
+    Config(config::Config),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -97,10 +108,13 @@ pub fn main() -> ExitCode {
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
+        Verb::Quickstart(quickstart) => quickstart.run(output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),
         Verb::Supervise(verb) => verb.run(session, output),
         Verb::Work(verb) => verb.run(session, output),
+        Verb::Workflow(verb) => verb.run(session, output),
+        Verb::Config(verb) => verb.run(session, output),
     }
 }

@@ -6,6 +6,7 @@ pub mod api;
 pub mod config;
 pub mod ctx;
 pub mod flow;
+pub mod quickstart;
 pub mod run;
 pub mod session;
 pub mod settle;

@@ -79,7 +79,7 @@ pub fn load(ctx: &Ctx, workflow: &str) -> Result<Definition> {
     let inputs = Inputs {
         workflow: Source { name: shown(ctx, &path), text },
         config: source(ctx, &ctx.layout().config())?,
-        user: match user_config() {
+        user: match user_config().filter(|_| ctx.has_user_settings()) {
             Some(path) => source(ctx, &path)?,
             None => None,
         },
