@@ -95,7 +95,8 @@ impl Prepare {
 
 /// A prepared run for people.
 pub fn prepared(report: &PrepareReport) -> String {
-    let mut text = format!("prepared {} ({} jobs, {})\n", report.run, report.jobs, report.snapshot);
+    let jobs = if report.jobs == 1 { "job" } else { "jobs" };
+    let mut text = format!("prepared {} ({} {jobs}, {})\n", report.run, report.jobs, report.snapshot);
     for warning in &report.warnings {
         text.push_str(&format!("{warning}\n"));
     }

@@ -64,7 +64,7 @@ pub fn amend(ctx: &Ctx, request: &AmendRequest) -> Result<AmendReport> {
     if request.set.is_empty() {
         return Err(Error::new(Code::Usage, "name what changes with --set KEY=VALUE"));
     }
-    let found = ctx.read(|read| find::for_writing(read, request.run.as_deref()))?;
+    let found = find::to_change(ctx, request.run.as_deref())?;
     ctx.write("run amend", |tx| {
         let run = store::run::get(tx, found.id)?;
         if run.state == RunState::Completed {

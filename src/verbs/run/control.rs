@@ -107,7 +107,7 @@ pub fn cancel(ctx: &Ctx, request: &CancelRequest) -> Result<ControlReport> {
     if request.reason.trim().is_empty() {
         return Err(Error::new(Code::Usage, "`run cancel` needs --reason: it is recorded"));
     }
-    let found = ctx.read(|read| find::for_writing(read, request.run.as_deref()))?;
+    let found = find::to_change(ctx, request.run.as_deref())?;
     let (run, already) = ctx.write("run cancel", |tx| {
         let run = store::run::get(tx, found.id)?;
         let already = run.state == RunState::Canceled;
@@ -126,7 +126,7 @@ fn control(
     name: Option<&str>,
     change: impl FnOnce(&Writing<'_>, &Run) -> Result<bool>,
 ) -> Result<ControlReport> {
-    let found = ctx.read(|read| find::for_writing(read, name))?;
+    let found = find::to_change(ctx, name)?;
     let (run, changed) = ctx.write(verb, |tx| {
         let run = store::run::get(tx, found.id)?;
         refuse_over(&run)?;
