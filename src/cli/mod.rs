@@ -7,7 +7,9 @@ mod control;
 mod config;
 mod drive;
 mod go;
+mod help;
 mod output;
+mod pages;
 mod quickstart;
 mod run;
 mod session;
@@ -19,7 +21,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::error::Result;
 use call::Session;
@@ -82,6 +84,10 @@ enum Verb {
     /// What holds here, where it comes from, and what may be written
     #[command(subcommand)]
     Config(config::Config),
+    /// Print what completes words in a shell
+    Completion(pages::Completion),
+    /// Print a manual page, or write all of them
+    Man(pages::Man),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -96,7 +102,7 @@ pub fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error, &words),
+        Err(error) => return output::usage(&in_full(error, &words), &words),
     };
     let output = Output::new(&cli.globals);
     let session = Session::new(cli.globals.clone());
@@ -104,6 +110,15 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => output.error(&error),
     }
+}
+
+/// Help is told in full only when it is asked for.
+fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
+    use clap::error::ErrorKind;
+    if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        return error;
+    }
+    help::decorate(Cli::command()).try_get_matches_from(words).err().unwrap_or(error)
 }
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
@@ -116,5 +131,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Work(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
+        Verb::Completion(completion) => completion.run(output),
+        Verb::Man(man) => man.run(output),
     }
 }
