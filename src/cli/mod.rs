@@ -3,6 +3,7 @@
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
 mod call;
+mod config;
 mod drive;
 mod help;
 mod output;
@@ -12,6 +13,7 @@ mod run;
 mod session;
 mod supervise;
 mod work;
+mod workflow;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -60,6 +62,10 @@ pub struct Globals {
 enum Verb {
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
+    /// Print what completes words in a shell
+    Completion(pages::Completion),
+    /// Print a manual page, or write all of them
+    Man(pages::Man),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -74,10 +80,12 @@ enum Verb {
     /// The agent's side: claim, publish, answer
     #[command(subcommand)]
     Work(work::Work),
-    /// Print what completes words in a shell
-    Completion(pages::Completion),
-    /// Print a manual page, or write all of them
-    Man(pages::Man),
+    /// Check, show, draw and write workflows
+    #[command(subcommand)]
+    Workflow(workflow::Workflow),
+    /// What holds here, where it comes from, and what may be written
+    #[command(subcommand)]
+    Config(config::Config),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -114,12 +122,14 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Completion(completion) => completion.run(output),
+        Verb::Man(man) => man.run(output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),
         Verb::Supervise(verb) => verb.run(session, output),
         Verb::Work(verb) => verb.run(session, output),
-        Verb::Completion(completion) => completion.run(output),
-        Verb::Man(man) => man.run(output),
+        Verb::Workflow(verb) => verb.run(session, output),
+        Verb::Config(verb) => verb.run(session, output),
     }
 }

@@ -66,7 +66,7 @@ macro_rules! verbs {
 
 use super::run::{prepare, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{session, work};
+use super::{config, session, work, workflow};
 
 verbs! {
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
@@ -83,6 +83,13 @@ verbs! {
     "work_publish" Session work::publish::PublishRequest => work::publish::PublishReport, work::publish::publish;
     "work_answer" Session work::answer::AnswerRequest => work::answer::AnswerReport, work::answer::answer;
     "work_show" Session work::show::ShowRequest => work::show::ShowReport, work::show::show;
+    "workflow_validate" Anyone workflow::ValidateRequest => workflow::ValidateReport, workflow::validate;
+    "workflow_show" Anyone workflow::ShowRequest => workflow::ShowReport, workflow::show;
+    "workflow_graph" Anyone workflow::GraphRequest => workflow::GraphReport, workflow::graph;
+    "workflow_generate" Anyone workflow::GenerateRequest => workflow::TextReport, workflow::generate;
+    "workflow_import" Anyone workflow::ImportRequest => workflow::TextReport, workflow::import;
+    "config_show" Anyone config::ShowRequest => config::ShowReport, config::show;
+    "config_schema" Anyone config::SchemaRequest => Value, config::schema;
 }
 
 /// The name and owner of a verb.

@@ -120,7 +120,7 @@ impl<'a> Check<'a> {
             self.fault(job, "reviews", message, hint).warning = true;
         }
         if job.spec.same_model {
-            let model = jobs::model(&job.spec, self.facts.settings).unwrap_or_default().to_owned();
+            let model = jobs::model(&job.spec, &self.facts.settings.lanes).unwrap_or_default().to_owned();
             let message =
                 format!("`{}` and its review `{}` declare the same model, {model}", subject.spec.id, job.spec.id);
             let distinct = self.facts.run.require_distinct_models;
