@@ -1,5 +1,10 @@
-//! The real binary: what it prints, where, and how it exits.
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! The command line, through the real program: what is typed, what is said, what it exits with.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+#[path = "cli/drive.rs"]
+mod drive;
 #[path = "cli/workflow.rs"]
 mod workflow;

@@ -11,6 +11,8 @@ mod git;
 mod lane;
 #[path = "os/layout.rs"]
 mod layout;
+#[path = "os/locks.rs"]
+mod locks;
 #[path = "os/output.rs"]
 mod output;
 #[path = "os/tree.rs"]

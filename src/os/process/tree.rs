@@ -64,6 +64,22 @@ impl Tree {
         self.members_in(&Table::read())
     }
 
+    /// Whether a process is in the tree: looks upward from it, which is much cheaper than [`Tree::members`].
+    pub fn contains(&self, pid: i32) -> bool {
+        let own = own_pid();
+        let mut line = Entry::read(pid).into_iter().chain(ancestors(pid)).peekable();
+        while let Some(entry) = line.next() {
+            if self.spare.contains(&entry.pid) || entry.pid == own {
+                return false;
+            }
+            let is_adopted = self.adopts_orphans && line.peek().is_some_and(|parent| parent.pid == own);
+            if entry.identity() == self.root || (is_adopted && self.has_adopted(&entry)) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// CPU time of the tree in clock ticks, with what its ended children used: whether it grows is what counts.
     pub fn cpu_ticks(&self) -> u64 {
         let table = Table::read();
