@@ -64,6 +64,10 @@ pub struct Globals {
 enum Verb {
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
+    /// Print what completes words in a shell
+    Completion(pages::Completion),
+    /// Print a manual page, or write all of them
+    Man(pages::Man),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -84,10 +88,6 @@ enum Verb {
     /// What holds here, where it comes from, and what may be written
     #[command(subcommand)]
     Config(config::Config),
-    /// Print what completes words in a shell
-    Completion(pages::Completion),
-    /// Print a manual page, or write all of them
-    Man(pages::Man),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -124,6 +124,8 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Completion(completion) => completion.run(output),
+        Verb::Man(man) => man.run(output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),
@@ -131,7 +133,5 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Work(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
-        Verb::Completion(completion) => completion.run(output),
-        Verb::Man(man) => man.run(output),
     }
 }

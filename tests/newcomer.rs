@@ -1,0 +1,10 @@
+//! What somebody meets who has never seen striatum: the first command, the pages, the examples.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "newcomer/help.rs"]
+mod help;
+#[path = "newcomer/quickstart.rs"]
+mod quickstart;
+#[path = "newcomer/world.rs"]
+mod world;
