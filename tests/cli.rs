@@ -8,5 +8,7 @@ mod support;
 mod control;
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/freshness.rs"]
+mod freshness;
 #[path = "cli/workflow.rs"]
 mod workflow;
