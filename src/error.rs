@@ -394,8 +394,9 @@ impl From<crate::domain::workflow::amend::AmendFault> for Error {
             AmendFault::Unknown { hint, .. } | AmendFault::Value { hint, .. } => error.hint(hint),
             AmendFault::Fixed { .. } => error
                 .hint("scope, edges, commands and verify never change under a run: cancel it and prepare a new one"),
-            AmendFault::NeedsJob { .. } => error
-                .hint(format!("`striatum run amend JOB --set ..`; a job's keys are {}", JOB_KEYS.join(", "))),
+            AmendFault::NeedsJob { .. } => {
+                error.hint(format!("`striatum run amend JOB --set ..`; a job's keys are {}", JOB_KEYS.join(", ")))
+            }
             AmendFault::NoJob { known, .. } => error.hint(format!("it has {}", known.join(", "))),
         }
     }

@@ -128,7 +128,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
 }
 
 /// The run to drive: it must have been started.
-fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
     let found = ctx.read(|read| match name {
         Some(name) => find::named(read, name),
         None => find::for_writing(read, None),

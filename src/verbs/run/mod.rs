@@ -3,6 +3,7 @@
 pub mod act;
 pub mod amend;
 pub mod control;
+pub mod detach;
 pub mod drive;
 pub mod find;
 pub mod marker;
