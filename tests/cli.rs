@@ -4,7 +4,11 @@
 
 mod support;
 
+#[path = "cli/control.rs"]
+mod control;
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/freshness.rs"]
+mod freshness;
 #[path = "cli/workflow.rs"]
 mod workflow;

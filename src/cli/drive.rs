@@ -14,21 +14,28 @@ use crate::error::Result;
 
 use crate::verbs::run::drive::{DriveReport, DriveRequest, Teller, Told, drive};
 
-/// How to drive.
+/// Which run, and how to drive it.
 #[derive(Args)]
 pub struct Drive {
     /// The run; the only live one when left out
     #[arg(long, value_name = "RUN")]
     run_id: Option<String>,
-    /// Longest time between two looks; jittered
-    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
-    interval: u64,
     /// Make one turn
     #[arg(long)]
     once: bool,
     /// Show what one turn would do
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    driving: Driving,
+}
+
+/// How to drive.
+#[derive(Args)]
+pub struct Driving {
+    /// Longest time between two looks; jittered
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
+    interval: u64,
     /// Refuse when another driver is active, instead of standing by
     #[arg(long)]
     exclusive: bool,
@@ -40,7 +47,22 @@ pub struct Drive {
     stop_lanes: bool,
     /// Without a terminal, a line at this interval
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
-    heartbeat: u64,
+    pub heartbeat: u64,
+}
+
+impl Driving {
+    /// What was typed, as a request.
+    pub fn request(&self, run: Option<String>) -> DriveRequest {
+        DriveRequest {
+            run,
+            interval_ms: self.interval,
+            once: false,
+            dry_run: false,
+            exclusive: self.exclusive,
+            wait_human: self.wait_human,
+            stop_lanes: self.stop_lanes,
+        }
+    }
 }
 
 /// A duration as people write it, in milliseconds.
@@ -49,22 +71,10 @@ pub fn duration(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl Drive {
-    /// What was typed, as a request.
-    pub fn request(&self) -> DriveRequest {
-        DriveRequest {
-            run: self.run_id.clone(),
-            interval_ms: self.interval,
-            once: self.once,
-            dry_run: self.dry_run,
-            exclusive: self.exclusive,
-            wait_human: self.wait_human,
-            stop_lanes: self.stop_lanes,
-        }
-    }
-
     /// Drives.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
-        drive_run(&self.request(), self.heartbeat, session, output)
+        let request = DriveRequest { once: self.once, dry_run: self.dry_run, ..self.driving.request(self.run_id) };
+        drive_run(&request, self.driving.heartbeat, session, output)
     }
 }
 

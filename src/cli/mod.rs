@@ -3,8 +3,10 @@
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
 mod call;
+mod control;
 mod config;
 mod drive;
+mod go;
 mod help;
 mod output;
 mod pages;

@@ -64,13 +64,18 @@ macro_rules! verbs {
     };
 }
 
-use super::run::{prepare, start};
+use super::run::{amend, control, prepare, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{config, session, work, workflow};
 
 verbs! {
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
     "run_start" Operator start::StartRequest => start::StartReport, start::start;
+    "run_pause" Operator control::PauseRequest => control::ControlReport, control::pause;
+    "run_resume" Operator control::ResumeRequest => control::ControlReport, control::resume;
+    "run_stop" Operator control::StopRequest => control::ControlReport, control::stop;
+    "run_cancel" Operator control::CancelRequest => control::ControlReport, control::cancel;
+    "run_amend" Operator amend::AmendRequest => amend::AmendReport, amend::amend;
     "register_session" Operator session::RegisterRequest => session::RegisterReport, session::register;
     "session_list" Anyone session::ListRequest => session::ListReport, session::list;
     "session_close" Operator session::CloseRequest => session::CloseReport, session::close;

@@ -42,6 +42,9 @@ impl Actor {
     }
 }
 
+/// Where it is said that something takes long.
+type Notice = Box<dyn FnMut(&str)>;
+
 /// What every verb is given.
 pub struct Ctx {
     layout: Layout,
@@ -58,7 +61,7 @@ pub struct Ctx {
     pub exe: PathBuf,
     /// The caller's key: the same key gets the first answer again.
     pub request_id: Option<String>,
-    notices: RefCell<Box<dyn FnMut(&str)>>,
+    notices: RefCell<Notice>,
 }
 
 impl Ctx {

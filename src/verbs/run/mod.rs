@@ -1,6 +1,8 @@
 //! The verbs of runs.
 
 pub mod act;
+pub mod amend;
+pub mod control;
 pub mod drive;
 pub mod find;
 pub mod marker;
