@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "newcomer/console.rs"]
+mod console;
+#[path = "newcomer/examples.rs"]
+mod examples;
 #[path = "newcomer/help.rs"]
 mod help;
 #[path = "newcomer/quickstart.rs"]
