@@ -24,6 +24,11 @@ impl Session {
         Session { globals, words_on_stdin: Cell::new(false) }
     }
 
+    /// The same invocation without the caller's key: for the second verb of one command.
+    pub fn unkeyed(&self) -> Session {
+        Session::new(Globals { request_id: None, ..self.globals.clone() })
+    }
+
     /// Calls a verb.
     pub fn call<V: Verb>(&self, request: &V) -> Result<V::Report> {
         match (self.lane_socket(), V::WHO) {

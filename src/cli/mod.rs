@@ -3,22 +3,29 @@
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
 mod call;
+mod config;
+mod control;
 mod drive;
 mod gate;
+mod go;
+mod help;
 mod lane;
 mod output;
+mod pages;
 mod person;
+mod quickstart;
 mod review;
 mod run;
 mod session;
 mod supervise;
 mod work;
+mod workflow;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::error::Result;
 use call::Session;
@@ -59,6 +66,12 @@ pub struct Globals {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// See a reviewed workflow run, in a new small repository
+    Quickstart(quickstart::Quickstart),
+    /// Print what completes words in a shell
+    Completion(pages::Completion),
+    /// Print a manual page, or write all of them
+    Man(pages::Man),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -88,6 +101,12 @@ enum Verb {
     /// See how lanes do, and pause them
     #[command(subcommand)]
     Lane(lane::Lane),
+    /// Check, show, draw and write workflows
+    #[command(subcommand)]
+    Workflow(workflow::Workflow),
+    /// What holds here, where it comes from, and what may be written
+    #[command(subcommand)]
+    Config(config::Config),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -102,7 +121,7 @@ pub fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error, &words),
+        Err(error) => return output::usage(&in_full(error, &words), &words),
     };
     let output = Output::new(&cli.globals);
     let session = Session::new(cli.globals.clone());
@@ -112,8 +131,20 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Help is told in full only when it is asked for.
+fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
+    use clap::error::ErrorKind;
+    if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        return error;
+    }
+    help::decorate(Cli::command()).try_get_matches_from(words).err().unwrap_or(error)
+}
+
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
+        Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Completion(completion) => completion.run(output),
+        Verb::Man(man) => man.run(output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),
@@ -125,5 +156,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Give(verb) => verb.run(session, output),
         Verb::Review(verb) => verb.run(session, output),
         Verb::Lane(verb) => verb.run(session, output),
+        Verb::Workflow(verb) => verb.run(session, output),
+        Verb::Config(verb) => verb.run(session, output),
     }
 }

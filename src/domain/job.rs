@@ -171,6 +171,8 @@ word_enum! {
         Blocked "blocked",
         /// The agent needs an answer.
         NeedsContext "needs_context",
+        /// Its holder is gone, and its effects reach outside: nobody knows what it did.
+        UnknownOutcome "unknown_outcome",
         /// Something upstream, or a panel, made it void.
         Reopened "reopened",
         /// The run ended.
@@ -206,7 +208,7 @@ impl Outcome {
             | Outcome::InvalidResult => Cost::Strike,
             Outcome::Lost | Outcome::NeverStarted | Outcome::Conflict => Cost::Requeue,
             Outcome::Unavailable | Outcome::Interrupted | Outcome::Reopened => Cost::Free,
-            Outcome::Environment | Outcome::Blocked | Outcome::NeedsContext => Cost::Person,
+            Outcome::Environment | Outcome::Blocked | Outcome::NeedsContext | Outcome::UnknownOutcome => Cost::Person,
             Outcome::Sealed | Outcome::Canceled => Cost::Final,
         }
     }
@@ -247,6 +249,7 @@ pub fn aftermath(outcome: Outcome, tries: Tries) -> Aftermath {
         Cost::Person => Aftermath::Person(match outcome {
             Outcome::Environment => Cause::Environment,
             Outcome::NeedsContext => Cause::NeedsContext,
+            Outcome::UnknownOutcome => Cause::UnknownOutcome,
             _ => Cause::AgentBlocked,
         }),
         Cost::Final => Aftermath::Done,

@@ -12,6 +12,7 @@ pub mod give;
 pub mod lane;
 pub mod person;
 pub mod review;
+pub mod quickstart;
 pub mod run;
 pub mod session;
 pub mod settle;

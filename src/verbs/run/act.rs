@@ -19,10 +19,11 @@ use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::flow::{finish, gate, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
-use crate::verbs::settle::evidence;
+use crate::verbs::settle::{self, evidence};
 use crate::verbs::supervise::start::{self, Purpose};
 use crate::verbs::supervise::stop::{self, StopRequest};
 use crate::verbs::work::claim;
+use crate::verbs::work::hold::Hold;
 
 /// Why a driver closes a lane, in the words of the RFC.
 pub const CLOSING: &str = "lane completed its job; closing for fresh-policy";
@@ -120,6 +121,9 @@ fn recover(ctx: &Ctx, session: SessionId, job: &str, launched: &mut Launched) ->
 }
 
 fn expire_lease(ctx: &Ctx, run: RunId, session: SessionId, job: &str) -> Result<Done> {
+    if settle_for(ctx, session)? {
+        return changed(format!("settled {job} for {session}: it had answered before its lease ran out"));
+    }
     let now = ctx.clock.moment();
     let expired = ctx.write("settle", |tx| {
         let run = store::run::get(tx, run)?;
@@ -132,6 +136,27 @@ fn expire_lease(ctx: &Ctx, run: RunId, session: SessionId, job: &str) -> Result<
         }
     })?;
     if expired { changed(format!("expired {session}: its lease on {job} ran out")) } else { Ok(Done::Moot) }
+}
+
+/// An unsupervised session answered, and whoever was to settle died: it is settled for it, where nothing has to run.
+fn settle_for(ctx: &Ctx, id: SessionId) -> Result<bool> {
+    let answered = ctx.read(|read| {
+        let session = sessions::must_exist(read, id)?;
+        let Some(message) = store::message::held(read, id)? else { return Ok(None) };
+        let Some(lease) = store::lease::active_of_job(read, message.job)? else { return Ok(None) };
+        let (run, job) = (store::run::get(read, session.run)?, store::job::get(read, message.job)?);
+        let attempt = store::attempt::get(read, job.id, message.attempt)?;
+        let answer = attempt.answer.filter(|_| job.spec.verify.is_empty());
+        Ok(answer.map(|answer| (Hold { session, run, job, lease }, answer)))
+    })?;
+    let Some((hold, answer)) = answered else { return Ok(false) };
+    if settle::without_work(&answer).is_some() {
+        return Ok(false);
+    }
+    match settle::check(ctx, &hold, &mut settle::verify::Foreground)? {
+        settle::Checked::Good(artifacts) => settle::seal_now(ctx, &hold, &answer, &artifacts).map(|()| true),
+        settle::Checked::Bad(_) => Ok(false),
+    }
 }
 
 fn expire_session(ctx: &Ctx, id: SessionId) -> Result<Done> {

@@ -122,13 +122,14 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     let mut driver = Driver::new(ctx, run.id, request, teller)?;
     let report = driver.run()?;
     driver.finish(request.stop_lanes)?;
+    driver.let_lanes_end()?;
     drop(marker);
     ctx.store()?.checkpoint_over(CHECKPOINT_BYTES / 32)?;
     Ok(report)
 }
 
 /// The run to drive: it must have been started.
-fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
     let found = ctx.read(|read| match name {
         Some(name) => find::named(read, name),
         None => find::for_writing(read, None),
@@ -329,6 +330,15 @@ impl<'a> Driver<'a> {
             waiting: Vec::new(),
             next: vec![Next::new("operator", "go on", &["striatum", "run", "drive", "--run-id", &run.name])],
         })
+    }
+
+    /// Helpers of a run that is over end by themselves within moments: nothing lives on behind the last line.
+    fn let_lanes_end(&mut self) -> Result<()> {
+        let run = self.ctx.read(|read| Ok(store::run::get(read, self.run)?))?;
+        if run.state.is_terminal() {
+            self.waiter.wait_for_helpers();
+        }
+        Ok(())
     }
 
     /// At the end: stops every lane when asked to, and waits until they are gone.

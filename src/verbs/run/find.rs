@@ -29,6 +29,12 @@ pub fn for_reading(ctx: &Ctx, read: &Connection, name: Option<&str>) -> Result<R
     Ok(chosen)
 }
 
+/// The run that a writing verb means, in a store that it may be the first to need.
+pub fn to_change(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+    ctx.ensure_store()?;
+    ctx.read(|read| for_writing(read, name))
+}
+
 /// The run that a writing verb means.
 pub fn for_writing(read: &Connection, name: Option<&str>) -> Result<Run> {
     if let Some(name) = name {

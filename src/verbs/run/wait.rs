@@ -130,9 +130,7 @@ impl Waiter {
             watch.take();
         }
         let before = self.helpers.len();
-        self.helpers.retain(|_, handle| {
-            !handle.has_ended()
-        });
+        self.helpers.retain(|_, handle| !handle.has_ended());
         Ok((rang, self.helpers.len() != before))
     }
 

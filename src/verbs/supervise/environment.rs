@@ -10,9 +10,9 @@ use crate::domain::template;
 use crate::error::{Code, Error, Result};
 use crate::os::env::{LaneEnvironment, lane_environment};
 use crate::os::layout::Attempt as Folder;
-use crate::verbs::Ctx;
 use crate::store::run::Run;
 use crate::store::session::Session;
+use crate::verbs::Ctx;
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::Laid;
 
@@ -72,8 +72,9 @@ pub fn argv(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<OsString>
 }
 
 fn expand(word: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<OsString> {
-    let expanded = template::expand(word, lookup)
-        .map_err(|error| Error::new(Code::InvalidWorkflow, format!("the lane's command can't be filled in: {error}")))?;
+    let expanded = template::expand(word, lookup).map_err(|error| {
+        Error::new(Code::InvalidWorkflow, format!("the lane's command can't be filled in: {error}"))
+    })?;
     if expanded.len() > LONGEST_ARGUMENT {
         return Err(Error::new(Code::InvalidWorkflow, format!("an argument of {} bytes is too long", expanded.len()))
             .hint("give the prompt on standard input instead: stdin = \"prompt\""));

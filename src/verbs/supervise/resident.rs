@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::rc::Rc;
 
 use super::host::{self, Host};
 use super::inbox::Desk;
@@ -19,14 +20,14 @@ use crate::domain::time::Moment;
 use crate::error::{Code, Error, Result};
 use crate::os::files::{self, BoundedLog};
 use crate::os::layout::Attempt as Folder;
-use crate::os::process::{Launched, LaneStdin, Limits, Program, StartError, spawn_lane};
+use crate::os::process::{LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
 use crate::os::wait::Set;
 use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::{self, Checked};
-use crate::verbs::supervise::wait::OUTPUT_LIMIT;
+use crate::verbs::supervise::wait::{OUTPUT_LIMIT, Obedient};
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 
@@ -182,11 +183,8 @@ fn watch(host: &mut Host<'_>, resident: &mut Resident) -> Result<Over> {
 
 /// One wait; serves requests and copies the terminal's output.
 fn wait_once(host: &mut Host<'_>, resident: &mut Resident, timeout_ms: u64) -> Result<()> {
-    let desk = Desk {
-        session: host.session,
-        agent: Some(resident.launched.process.identity().pid),
-        waits_for_settling: true,
-    };
+    let desk =
+        Desk { session: host.session, agent: Some(resident.launched.process.identity().pid), waits_for_settling: true };
     let mut set = Set::new();
     if let Some(pidfd) = resident.launched.process.pidfd() {
         set.readable(pidfd);
@@ -237,11 +235,14 @@ fn look_at_work(host: &mut Host<'_>, resident: &mut Resident) -> Result<()> {
     let Some(answer) = stored.answer.filter(|_| stored.outcome.is_none()) else { return Ok(()) };
     let report = if let Some(ended) = settle::without_work(&answer) {
         let report = settle::over(&ended);
-        host.ctx.write("settle", |tx| attempt::end(tx, &current.hold.run, &store::job::get(tx, current.job)?, ended))?;
+        host.ctx
+            .write("settle", |tx| attempt::end(tx, &current.hold.run, &store::job::get(tx, current.job)?, ended))?;
         report
     } else {
         host.ctx.write("settle", |tx| Ok(store::job::set_phase(tx, current.job, Phase::Settling)?))?;
-        match settle::check(&host.ctx, &current.hold, &mut settle::verify::Foreground)? {
+        let agent = resident.launched.process.identity().pid;
+        let ctx = Rc::clone(&host.ctx);
+        match settle::check(&ctx, &current.hold, &mut Obedient { host, agent: Some(agent) })? {
             Checked::Good(artifacts) => {
                 settle::seal_now(&host.ctx, &current.hold, &answer, &artifacts)?;
                 settle::sealed()
@@ -327,8 +328,7 @@ fn finish(host: &mut Host<'_>, resident: &mut Resident, over: Over, exit_code: O
     host.ctx.write("supervise end", |tx| {
         if let Some(current) = &current {
             let ending = Ending { exit_code, ..Ending::default() };
-            let state =
-                if outcome == Outcome::TimedOut { ExecutionState::TimedOut } else { ExecutionState::Exited };
+            let state = if outcome == Outcome::TimedOut { ExecutionState::TimedOut } else { ExecutionState::Exited };
             store::execution::ended(tx, current.execution, state, &ending)?;
             let job = store::job::get(tx, current.job)?;
             if settle::must_still_hold(tx, &current.hold, &job).is_ok() {

@@ -68,8 +68,9 @@ pub fn lay_out(ctx: &Ctx, grant: &Grant<'_>) -> Result<Laid> {
     let inputs = place_inputs(ctx, &folder, &facts.inputs)?;
     let packet = packet(grant, &facts, &folder, inputs);
     let bytes = serde_json::to_vec_pretty(&packet)?;
-    files::write_private(&folder.packet(), &bytes)?;
-    files::write_private(&folder.prompt(), packet.to_prompt().as_bytes())?;
+    // Laid out anew after a crash, so nothing here needs to survive a power cut.
+    files::write_scratch(&folder.packet(), &bytes)?;
+    files::write_scratch(&folder.prompt(), packet.to_prompt().as_bytes())?;
     Ok(Laid { folder, packet_hash: sha256_hex(&bytes), packet, job: facts.job })
 }
 
