@@ -3,11 +3,19 @@
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
 mod call;
+mod dashboard;
 mod drive;
+mod events;
+mod inbox;
+mod job;
+mod logs;
 mod output;
 mod run;
 mod session;
+mod status;
+mod summary;
 mod supervise;
+mod table;
 mod work;
 
 use std::ffi::OsString;
@@ -55,6 +63,19 @@ pub struct Globals {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Show what waits for you, and how every live run does
+    Status(status::Status),
+    /// Show what waits for you, each with the command that ends it
+    Inbox(inbox::Inbox),
+    /// Look at jobs
+    #[command(subcommand)]
+    Job(job::Job),
+    /// Show what an agent printed
+    Logs(logs::Logs),
+    /// Show what happened
+    Events(events::Events),
+    /// Show everything on one screen
+    Dashboard(dashboard::Dashboard),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -95,6 +116,12 @@ pub fn main() -> ExitCode {
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
+        Verb::Status(verb) => verb.run(session, output),
+        Verb::Inbox(verb) => verb.run(session, output),
+        Verb::Job(verb) => verb.run(session, output),
+        Verb::Logs(verb) => verb.run(session, output),
+        Verb::Events(verb) => verb.run(session, output),
+        Verb::Dashboard(verb) => verb.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),

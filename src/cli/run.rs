@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::call::Session;
 use super::drive::Drive;
 use super::output::{Output, next_text};
+use super::summary;
 use crate::error::{Code, Error, Result};
 use crate::verbs::run::prepare::{PrepareReport, PrepareRequest};
 use crate::verbs::run::start::StartRequest;
@@ -20,6 +21,14 @@ pub enum Run {
     Start(Start),
     /// Take a started run to done, or to one clear question
     Drive(Drive),
+    /// List the runs, newest first
+    List(summary::List),
+    /// Show how a run does
+    Summary(summary::Summary),
+    /// Draw a run's jobs in the order in which they can run, with their states
+    Graph(summary::Graph),
+    /// Tell why each job is where it is, and what would move it
+    Explain(summary::Explain),
 }
 
 impl Run {
@@ -29,6 +38,10 @@ impl Run {
             Run::Prepare(prepare) => prepare.run(session, output),
             Run::Start(start) => start.run(session, output),
             Run::Drive(drive) => drive.run(session, output),
+            Run::List(list) => list.run(session, output),
+            Run::Summary(summary) => summary.run(session, output),
+            Run::Graph(graph) => graph.run(session, output),
+            Run::Explain(explain) => explain.run(session, output),
         }
     }
 }

@@ -341,7 +341,7 @@ impl Cause {
             Cause::LaneParked => &["lane resume {lane}"],
             Cause::Landing => &["run land {run}"],
             Cause::GateRejected => &["run retry-job {job} --reason '...'"],
-            Cause::Other => &["run explain {run}"],
+            Cause::Other => &["run explain --run-id {run}"],
         }
     }
 }

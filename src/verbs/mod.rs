@@ -5,6 +5,7 @@
 pub mod api;
 pub mod ctx;
 pub mod flow;
+pub mod read;
 pub mod run;
 pub mod session;
 pub mod settle;
