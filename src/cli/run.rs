@@ -10,6 +10,7 @@ use super::drive::Drive;
 use super::gate::onward_text;
 use super::go::Go;
 use super::output::{Output, next_text};
+use super::summary;
 use crate::error::{Code, Error, Result};
 use crate::verbs::run::prepare::{PrepareReport, PrepareRequest};
 use crate::verbs::run::retry::{RetryReport, RetryRequest};
@@ -38,6 +39,14 @@ pub enum Run {
     Cancel(Cancel),
     /// Change budgets, limits or a job's lane, time or words, for attempts not yet claimed
     Amend(Amend),
+    /// List the runs, newest first
+    List(summary::List),
+    /// Show how a run does
+    Summary(summary::Summary),
+    /// Draw a run's jobs in the order in which they can run, with their states
+    Graph(summary::Graph),
+    /// Tell why each job is where it is, and what would move it
+    Explain(summary::Explain),
 }
 
 impl Run {
@@ -54,6 +63,10 @@ impl Run {
             Run::Stop(which) => which.stop(session, output),
             Run::Cancel(cancel) => cancel.run(session, output),
             Run::Amend(amend) => amend.run(session, output),
+            Run::List(list) => list.run(session, output),
+            Run::Summary(summary) => summary.run(session, output),
+            Run::Graph(graph) => graph.run(session, output),
+            Run::Explain(explain) => explain.run(session, output),
         }
     }
 }
