@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "cli/control.rs"]
+mod control;
 #[path = "cli/drive.rs"]
 mod drive;
 #[path = "cli/ends.rs"]
