@@ -387,6 +387,23 @@ impl From<crate::domain::word::Illegal> for Error {
     }
 }
 
+impl From<crate::domain::workflow::amend::AmendFault> for Error {
+    fn from(fault: crate::domain::workflow::amend::AmendFault) -> Self {
+        use crate::domain::workflow::amend::{AmendFault, JOB_KEYS};
+        let error = Error::new(Code::Usage, fault.to_string());
+        match fault {
+            AmendFault::Unknown { hint, .. } | AmendFault::Value { hint, .. } if hint.is_empty() => error,
+            AmendFault::Unknown { hint, .. } | AmendFault::Value { hint, .. } => error.hint(hint),
+            AmendFault::Fixed { .. } => error
+                .hint("scope, edges, commands and verify never change under a run: cancel it and prepare a new one"),
+            AmendFault::NeedsJob { .. } => {
+                error.hint(format!("`striatum run amend JOB --set ..`; a job's keys are {}", JOB_KEYS.join(", ")))
+            }
+            AmendFault::NoJob { known, .. } => error.hint(format!("it has {}", known.join(", "))),
+        }
+    }
+}
+
 impl From<crate::store::StoreError> for Error {
     fn from(error: crate::store::StoreError) -> Self {
         use crate::store::StoreError;

@@ -20,6 +20,11 @@ impl Session {
         Session { globals }
     }
 
+    /// The same invocation without the caller's key: for the second verb of one command.
+    pub fn unkeyed(&self) -> Session {
+        Session::new(Globals { request_id: None, ..self.globals.clone() })
+    }
+
     /// Calls a verb.
     pub fn call<V: Verb>(&self, request: &V) -> Result<V::Report> {
         if let Some(socket) = self.lane_socket() {

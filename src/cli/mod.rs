@@ -3,13 +3,19 @@
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
 mod call;
+mod config;
+mod control;
 mod dashboard;
 mod drive;
 mod events;
+mod go;
+mod help;
 mod inbox;
 mod job;
 mod logs;
 mod output;
+mod pages;
+mod quickstart;
 mod run;
 mod session;
 mod status;
@@ -17,12 +23,13 @@ mod summary;
 mod supervise;
 mod table;
 mod work;
+mod workflow;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::error::Result;
 use call::Session;
@@ -76,6 +83,12 @@ enum Verb {
     Events(events::Events),
     /// Show everything on one screen
     Dashboard(dashboard::Dashboard),
+    /// See a reviewed workflow run, in a new small repository
+    Quickstart(quickstart::Quickstart),
+    /// Print what completes words in a shell
+    Completion(pages::Completion),
+    /// Print a manual page, or write all of them
+    Man(pages::Man),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -90,6 +103,12 @@ enum Verb {
     /// The agent's side: claim, publish, answer
     #[command(subcommand)]
     Work(work::Work),
+    /// Check, show, draw and write workflows
+    #[command(subcommand)]
+    Workflow(workflow::Workflow),
+    /// What holds here, where it comes from, and what may be written
+    #[command(subcommand)]
+    Config(config::Config),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -104,7 +123,7 @@ pub fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error, &words),
+        Err(error) => return output::usage(&in_full(error, &words), &words),
     };
     let output = Output::new(&cli.globals);
     let session = Session::new(cli.globals.clone());
@@ -112,6 +131,15 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => output.error(&error),
     }
+}
+
+/// Help is told in full only when it is asked for.
+fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
+    use clap::error::ErrorKind;
+    if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+        return error;
+    }
+    help::decorate(Cli::command()).try_get_matches_from(words).err().unwrap_or(error)
 }
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
@@ -122,10 +150,15 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Logs(verb) => verb.run(session, output),
         Verb::Events(verb) => verb.run(session, output),
         Verb::Dashboard(verb) => verb.run(session, output),
+        Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Completion(completion) => completion.run(output),
+        Verb::Man(man) => man.run(output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),
         Verb::Supervise(verb) => verb.run(session, output),
         Verb::Work(verb) => verb.run(session, output),
+        Verb::Workflow(verb) => verb.run(session, output),
+        Verb::Config(verb) => verb.run(session, output),
     }
 }

@@ -76,8 +76,8 @@ pub fn shell_words(argv: &[String]) -> String {
 }
 
 fn shell_word(word: &str) -> String {
-    let is_plain = !word.is_empty()
-        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter));
+    let is_plain =
+        !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter));
     let is_quoted = word.starts_with('\'') && word.ends_with('\'') && word.len() > 1;
     if is_plain || is_quoted { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

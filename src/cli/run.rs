@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 
 use super::call::Session;
+use super::control::{Amend, Cancel, Which};
 use super::drive::Drive;
+use super::go::Go;
 use super::output::{Output, next_text};
 use super::summary;
 use crate::error::{Code, Error, Result};
@@ -15,6 +17,8 @@ use crate::verbs::run::start::StartRequest;
 /// Prepare, start, drive and look at runs
 #[derive(Subcommand)]
 pub enum Run {
+    /// Prepare, start and drive in one
+    Go(Go),
     /// Freeze a workflow into a new run
     Prepare(Prepare),
     /// Enqueue the first jobs of a prepared run
@@ -29,12 +33,23 @@ pub enum Run {
     Graph(summary::Graph),
     /// Tell why each job is where it is, and what would move it
     Explain(summary::Explain),
+    /// Launch nothing more; lanes finish
+    Pause(Which),
+    /// Undo pause and stop
+    Resume(Which),
+    /// End drivers and lanes; resume undoes it
+    Stop(Which),
+    /// End the run; what it made is kept
+    Cancel(Cancel),
+    /// Change budgets, limits or a job's lane, time or words, for attempts not yet claimed
+    Amend(Amend),
 }
 
 impl Run {
     /// Calls the verb and shows its report.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         match self {
+            Run::Go(go) => go.run(session, output),
             Run::Prepare(prepare) => prepare.run(session, output),
             Run::Start(start) => start.run(session, output),
             Run::Drive(drive) => drive.run(session, output),
@@ -42,6 +57,11 @@ impl Run {
             Run::Summary(summary) => summary.run(session, output),
             Run::Graph(graph) => graph.run(session, output),
             Run::Explain(explain) => explain.run(session, output),
+            Run::Pause(which) => which.pause(session, output),
+            Run::Resume(which) => which.resume(session, output),
+            Run::Stop(which) => which.stop(session, output),
+            Run::Cancel(cancel) => cancel.run(session, output),
+            Run::Amend(amend) => amend.run(session, output),
         }
     }
 }
@@ -88,7 +108,8 @@ impl Prepare {
 
 /// A prepared run for people.
 pub fn prepared(report: &PrepareReport) -> String {
-    let mut text = format!("prepared {} ({} jobs, {})\n", report.run, report.jobs, report.snapshot);
+    let jobs = if report.jobs == 1 { "job" } else { "jobs" };
+    let mut text = format!("prepared {} ({} {jobs}, {})\n", report.run, report.jobs, report.snapshot);
     for warning in &report.warnings {
         text.push_str(&format!("{warning}\n"));
     }

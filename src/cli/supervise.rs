@@ -53,7 +53,12 @@ impl Supervise {
             Supervise::Start { session_id } => {
                 let report = session.call(&StartRequest { session: session_id })?;
                 output.report(&report, |report| {
-                    format!("started the helper of {} (pid {})\n{}", report.session, report.pid, next_text(&report.next))
+                    format!(
+                        "started the helper of {} (pid {})\n{}",
+                        report.session,
+                        report.pid,
+                        next_text(&report.next)
+                    )
                 });
             }
             Supervise::Stop { session_id, reason, drain } => {

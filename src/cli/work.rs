@@ -54,7 +54,7 @@ impl Speaker {
 
 /// The verdicts of a review.
 #[derive(Clone, Copy, ValueEnum)]
-enum VerdictWord {
+pub enum VerdictWord {
     #[value(name = "accept")]
     Accept,
     #[value(name = "accept_with_findings")]
@@ -179,7 +179,8 @@ impl Work {
             }
             Work::Ack { who } => {
                 let report = session.call(&AckRequest { who: who.credentials()? })?;
-                output.report(&report, |report| format!("{} works on {}.{}", report.session, report.job, report.attempt));
+                output
+                    .report(&report, |report| format!("{} works on {}.{}", report.session, report.job, report.attempt));
             }
             Work::Heartbeat { who } => {
                 let report = session.call(&HeartbeatRequest { who: who.credentials()? })?;
@@ -187,7 +188,9 @@ impl Work {
             }
             Work::Publish { who, name, path } => {
                 let report = session.call(&PublishRequest { who: who.credentials()?, name, path })?;
-                output.report(&report, |report| format!("published {} ({} bytes, sha256 {})", report.name, report.bytes, report.sha256));
+                output.report(&report, |report| {
+                    format!("published {} ({} bytes, sha256 {})", report.name, report.bytes, report.sha256)
+                });
             }
             Work::Show { who, prompt } => {
                 let report = session.call(&ShowRequest { who: who.credentials()? })?;
@@ -211,7 +214,12 @@ impl Work {
             ),
             Work::Verdict { who, verdict, findings, summary } => {
                 let findings: Vec<Value> = findings.iter().map(|text| finding(text)).collect();
-                (who, result(json!({"status": "DONE", "verdict": verdict.word(), "findings": findings, "summary": summary})))
+                (
+                    who,
+                    result(
+                        json!({"status": "DONE", "verdict": verdict.word(), "findings": findings, "summary": summary}),
+                    ),
+                )
             }
             Work::Fail { who, reason } => (who, Reply::Fail { reason }),
             Work::Block { who, needs_context, awaiting, who_can, action } => {

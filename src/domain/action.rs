@@ -218,10 +218,9 @@ impl Surfaced {
     /// The line a person reads (design section 9.6).
     pub fn line(&self) -> String {
         match self {
-            Surfaced::AmbiguousLane { job, role, lanes } => format!(
-                "cannot resolve lane for {job} (role {role} has lanes {}); register manually",
-                lanes.join(", ")
-            ),
+            Surfaced::AmbiguousLane { job, role, lanes } => {
+                format!("cannot resolve lane for {job} (role {role} has lanes {}); register manually", lanes.join(", "))
+            }
             Surfaced::HumanLane { job, lane } => format!("{job} waits for a person (lane {lane}); take {job}"),
             Surfaced::Untrusted { job, lane } => format!("{job} waits for trust in lane {lane}; striatum trust"),
             Surfaced::LaneParked { job, lane } => {

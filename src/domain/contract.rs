@@ -2,11 +2,15 @@
 //!
 //! Reads a document and names each fault; it does not know files, sessions or the queue.
 
+mod schema;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::verdict::{Finding, Verdict};
 use super::word::word_enum;
+
+pub use schema::json_schema;
 
 /// The schema word of an answer.
 pub const SCHEMA: &str = "striatum.result/1";

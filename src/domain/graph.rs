@@ -134,12 +134,18 @@ impl Ancestors {
     }
 }
 
-/// For each node the positions of what it needs; unknown names and repetitions left out.
-fn edges(nodes: &[Node]) -> Vec<Vec<usize>> {
+/// Where each name stands; the first, should it stand twice.
+fn positions(nodes: &[Node]) -> BTreeMap<&str, usize> {
     let mut positions = BTreeMap::new();
     for (position, node) in nodes.iter().enumerate() {
         positions.entry(node.id.as_str()).or_insert(position);
     }
+    positions
+}
+
+/// For each node the positions of what it needs; unknown names and repetitions left out.
+fn edges(nodes: &[Node]) -> Vec<Vec<usize>> {
+    let positions = positions(nodes);
     let needs = |node: &Node| {
         let mut needs: Vec<usize> =
             node.needs.iter().filter_map(|need| positions.get(need.as_str()).copied()).collect();

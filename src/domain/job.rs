@@ -79,10 +79,9 @@ impl JobState {
             (S::Queued, E::Claim) => Ok(S::Claimed),
             (S::Claimed, E::Start) => Ok(S::Running),
             (S::Running | S::Stale | S::Waiting, E::Seal) => Ok(S::Completed),
-            (
-                S::Waiting | S::Queued | S::Claimed | S::Running | S::Stale | S::Completed | S::WaitingHuman,
-                E::Fail,
-            ) => Ok(S::Failed),
+            (S::Waiting | S::Queued | S::Claimed | S::Running | S::Stale | S::Completed | S::WaitingHuman, E::Fail) => {
+                Ok(S::Failed)
+            }
             (S::Queued | S::Claimed | S::Running | S::Stale, E::Ask) => Ok(S::WaitingHuman),
             (S::Claimed | S::Running, E::Lose) => Ok(S::Stale),
             (
@@ -101,10 +100,9 @@ impl JobState {
             (S::Waiting | S::Queued | S::Failed | S::WaitingHuman | S::Claimed | S::Running | S::Stale, E::Skip) => {
                 Ok(S::Skipped)
             }
-            (
-                S::Waiting | S::Queued | S::Claimed | S::Running | S::WaitingHuman | S::Stale | S::Failed,
-                E::Cancel,
-            ) => Ok(S::Canceled),
+            (S::Waiting | S::Queued | S::Claimed | S::Running | S::WaitingHuman | S::Stale | S::Failed, E::Cancel) => {
+                Ok(S::Canceled)
+            }
             (S::Queued, E::Enqueue | E::Start | E::Seal | E::Lose)
             | (S::Waiting, E::Claim | E::Start | E::Ask | E::Lose)
             | (S::Claimed, E::Claim | E::Seal)
@@ -173,6 +171,8 @@ word_enum! {
         Blocked "blocked",
         /// The agent needs an answer.
         NeedsContext "needs_context",
+        /// Its holder is gone, and its effects reach outside: nobody knows what it did.
+        UnknownOutcome "unknown_outcome",
         /// Something upstream, or a panel, made it void.
         Reopened "reopened",
         /// The run ended.
@@ -208,7 +208,7 @@ impl Outcome {
             | Outcome::InvalidResult => Cost::Strike,
             Outcome::Lost | Outcome::NeverStarted | Outcome::Conflict => Cost::Requeue,
             Outcome::Unavailable | Outcome::Interrupted | Outcome::Reopened => Cost::Free,
-            Outcome::Environment | Outcome::Blocked | Outcome::NeedsContext => Cost::Person,
+            Outcome::Environment | Outcome::Blocked | Outcome::NeedsContext | Outcome::UnknownOutcome => Cost::Person,
             Outcome::Sealed | Outcome::Canceled => Cost::Final,
         }
     }
@@ -249,6 +249,7 @@ pub fn aftermath(outcome: Outcome, tries: Tries) -> Aftermath {
         Cost::Person => Aftermath::Person(match outcome {
             Outcome::Environment => Cause::Environment,
             Outcome::NeedsContext => Cause::NeedsContext,
+            Outcome::UnknownOutcome => Cause::UnknownOutcome,
             _ => Cause::AgentBlocked,
         }),
         Cost::Final => Aftermath::Done,
@@ -321,13 +322,13 @@ impl Cause {
     pub const fn ended_by(self) -> &'static [&'static str] {
         match self {
             Cause::Gate => &["gate approve {gate}", "gate reject {gate} --note '...'", "gate skip {gate} --note '...'"],
-            Cause::NeedsContext | Cause::AgentBlocked | Cause::UnknownOutcome => {
-                &["answer {job} '...'", "take {job}"]
-            }
+            Cause::NeedsContext | Cause::AgentBlocked | Cause::UnknownOutcome => &["answer {job} '...'", "take {job}"],
             Cause::Strikes | Cause::Requeues | Cause::Environment | Cause::Conflict | Cause::PlanDisagrees => {
                 &["run retry-job {job} --reason '...'"]
             }
-            Cause::Revisions => &["review override-verdict {job} --verdict accept --reason '...'", "run retry-job {job} --reason '...'"],
+            Cause::Revisions => {
+                &["review override-verdict {job} --verdict accept --reason '...'", "run retry-job {job} --reason '...'"]
+            }
             Cause::Launches => &["run amend --run-id {run} --set budget.launches=N --reason '...'"],
             Cause::Cost => &["run amend --run-id {run} --set budget.cost_usd=N --reason '...'"],
             Cause::ActiveTime => &["run amend --run-id {run} --set budget.active_time=48h --reason '...'"],

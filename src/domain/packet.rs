@@ -192,7 +192,10 @@ impl Packet {
         text.list("Leave these files, relative to the working directory", self.produces.iter().map(show_produce));
         text.list("You may change", self.writes.iter().map(|glob| format!("`{glob}`")));
         text.list("You may not change", self.forbids.iter().map(|glob| format!("`{glob}`")));
-        text.list("Checked before your work is accepted", self.verify.iter().map(|argv| format!("`{}`", argv.join(" "))));
+        text.list(
+            "Checked before your work is accepted",
+            self.verify.iter().map(|argv| format!("`{}`", argv.join(" "))),
+        );
         self.tell_context(&mut text);
         self.tell_answer(&mut text);
         text.0
@@ -214,7 +217,8 @@ impl Packet {
         text.block("The verification failed with", self.context.verify_tail.as_deref().unwrap_or_default());
         text.list("Refused", self.context.violations.iter().cloned());
         for answer in &self.context.answers {
-            let asked = answer.question.as_ref().map_or(String::new(), |asked| format!("Asked: {}\n\n", asked.awaiting));
+            let asked =
+                answer.question.as_ref().map_or(String::new(), |asked| format!("Asked: {}\n\n", asked.awaiting));
             text.block("A person answered", &format!("{asked}{}", answer.answer));
         }
         text.block("A person notes", self.context.note.as_deref().unwrap_or_default());

@@ -63,14 +63,13 @@ fn is_orphaned(session: &SessionView) -> bool {
 
 fn reap(world: &World, plan: &mut Plan) {
     for session in by_id(world).into_iter().filter(|session| is_orphaned(session)) {
-        let started = session.held.as_ref().filter(|held| {
-            matches!(held.agent, Some(ExecutionState::Running)) || session.agent == LockState::Held
-        });
+        let started = session
+            .held
+            .as_ref()
+            .filter(|held| matches!(held.agent, Some(ExecutionState::Running)) || session.agent == LockState::Held);
         plan.actions.push(match started {
             Some(held) => Action::Recover { session: session.id, job: held.name.clone() },
-            None if session.agent == LockState::Held => {
-                Action::Recover { session: session.id, job: String::from("-") }
-            }
+            None if session.agent == LockState::Held => Action::Recover { session: session.id, job: String::from("-") },
             None => Action::MarkLost { session: session.id },
         });
     }
@@ -115,18 +114,24 @@ fn observe(world: &World, plan: &mut Plan) {
     }
 }
 
+/// A one-job session that held its job.
+fn has_done_its_job(session: &SessionView) -> bool {
+    session.is_fresh && session.packets > 0
+}
+
 /// A session that could still take what its slot offers.
 fn may_still_work(session: &SessionView, world: &World) -> bool {
-    let one_job_done = session.is_fresh && session.packets > 0;
-    !one_job_done
-        && world.slots.iter().any(|slot| {
-            slot.role == session.role && slot.lane == session.lane && slot.offers.iter().any(|_| true)
-        })
+    !has_done_its_job(session)
+        && world
+            .slots
+            .iter()
+            .any(|slot| slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty())
 }
 
 fn close(world: &World, plan: &mut Plan) {
     for session in by_id(world) {
-        let is_done = session.is_driven && session.packets > 0 && session.held.is_none();
+        let has_worked = session.packets > 0 || session.supervisor == Some(SupervisorState::Attached);
+        let is_done = session.is_driven && has_worked && session.held.is_none();
         if !is_done || session.is_stopping || is_orphaned(session) || may_still_work(session, world) {
             continue;
         }
@@ -161,7 +166,7 @@ fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     }
     let mut room = Room { run: world.run.free_leases, launches: world.run.launches_left };
     // Idle sessions that will claim soon already use the room that the run has.
-    let claiming = world.sessions.iter().filter(|session| will_claim(session)).count();
+    let claiming = world.sessions.iter().filter(|session| will_claim(session, world)).count();
     room.run = room.run.saturating_sub(u32::try_from(claiming).unwrap_or(u32::MAX));
     let mut slots: Vec<_> = world.slots.iter().collect();
     slots.sort_by_key(|slot| slot.offers.iter().map(|offer| offer.job).min());
@@ -179,11 +184,14 @@ fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     }
 }
 
-/// A helper is on its way to its next message.
-fn will_claim(session: &SessionView) -> bool {
-    let is_hosted = matches!(session.supervisor, Some(SupervisorState::Starting | SupervisorState::Attached));
-    let one_job_done = session.is_fresh && session.packets > 0;
-    is_hosted && session.held.is_none() && !session.is_stopping && !one_job_done && session.helper == LockState::Held
+/// A helper is on its way to its next message: just launched, or resident with something to take.
+fn will_claim(session: &SessionView, world: &World) -> bool {
+    let is_coming = match session.supervisor {
+        Some(SupervisorState::Starting) => true,
+        Some(SupervisorState::Attached) => may_still_work(session, world),
+        Some(SupervisorState::Stopped | SupervisorState::Lost) | None => false,
+    };
+    is_coming && session.held.is_none() && !session.is_stopping && session.helper == LockState::Held
 }
 
 /// Some session of the role without a fixed lane of its own may claim it.
@@ -210,7 +218,11 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
             continue;
         }
         if offer.was_launched {
-            plan.actions.push(Action::NeverStarted { job: offer.job, name: offer.name.clone(), attempt: offer.attempt });
+            plan.actions.push(Action::NeverStarted {
+                job: offer.job,
+                name: offer.name.clone(),
+                attempt: offer.attempt,
+            });
             continue;
         }
         if lane_room == 0 || room.run == 0 || room.launches == 0 {
@@ -270,7 +282,7 @@ fn covering<'a>(world: &'a World, slot: &SlotView, plan: &Plan) -> Idle<'a> {
     let mut idle: Vec<&SessionView> = by_id(world)
         .into_iter()
         .filter(|session| session.role == slot.role && session.lane == slot.lane && session.held.is_none())
-        .filter(|session| !session.is_stopping && !(session.is_fresh && session.packets > 0))
+        .filter(|session| !session.is_stopping && !has_done_its_job(session))
         .filter(|session| !is_orphaned(session) && !reaped.contains(&session.id))
         .collect();
     idle.sort_by_key(|session| (session.supervisor.is_none(), session.id));
@@ -312,9 +324,18 @@ fn end(world: &World, plan: &mut Plan) {
 
 /// Something is in flight, about to be launched, or comes by itself.
 fn is_moving(world: &World, plan: &Plan) -> bool {
-    let in_flight = world.sessions.iter().any(|session| session.held.is_some() || will_claim(session));
-    let blocked_by_author = plan.surfaced.iter().any(|told| matches!(told, Surfaced::FreshBlocked { .. }));
-    in_flight || will_move(plan) || !world.stale.is_empty() || (blocked_by_author && in_flight) || is_cooling(world, plan)
+    let in_flight = world.sessions.iter().any(|session| session.held.is_some() || will_claim(session, world));
+    in_flight || will_move(plan) || !world.stale.is_empty() || waits_for_author(world, plan) || is_cooling(world, plan)
+}
+
+/// A fresh reviewer waits for an author that somebody else drives: it works, or runs out.
+fn waits_for_author(world: &World, plan: &Plan) -> bool {
+    plan.surfaced.iter().any(|told| match told {
+        Surfaced::FreshBlocked { author, .. } => {
+            world.sessions.iter().any(|session| session.id == *author && session.deadline.is_some())
+        }
+        _ => false,
+    })
 }
 
 /// The plan itself sets something going.
@@ -339,21 +360,26 @@ fn will_move(plan: &Plan) -> bool {
 /// Work is offered that only has to wait: for a lane that cools down, for capacity of other runs, or for a session
 /// that somebody else drives.
 fn is_cooling(world: &World, plan: &Plan) -> bool {
-    let surfaced = |name: &str| plan.surfaced.iter().any(|told| told.cause().is_some_and(|(job, _)| job == name));
-    let spent = world.run.launches_left == 0;
-    !world.run.is_paused
-        && world.slots.iter().any(|slot| {
-            let hosted = world.sessions.iter().any(|session| session.role == slot.role && session.lane == slot.lane);
-            (!spent || hosted)
-                && slot.offers.first().is_some_and(|offer| !surfaced(&offer.name))
-                && !matches!(slot.blocked, Some(LaneBlock::Human | LaneBlock::Untrusted | LaneBlock::Parked))
+    let is_told = |name: &str| {
+        plan.surfaced.iter().any(|told| match told {
+            Surfaced::FreshBlocked { job, .. } => job == name,
+            other => other.cause().is_some_and(|(job, _)| job == name),
         })
+    };
+    let is_spent = |slot: &SlotView| {
+        let is_hosted = world.sessions.iter().any(|session| session.role == slot.role && session.lane == slot.lane);
+        world.run.launches_left == 0 && !is_hosted
+    };
+    let may_come = |slot: &&SlotView| {
+        let is_closed = matches!(slot.blocked, Some(LaneBlock::Human | LaneBlock::Untrusted | LaneBlock::Parked));
+        !is_closed && !is_spent(slot) && slot.offers.first().is_some_and(|offer| !is_told(&offer.name))
+    };
+    !world.run.is_paused && world.slots.iter().any(|slot| may_come(&slot))
 }
 
 /// Everything that waits, with its cause.
 fn reasons(world: &World, plan: &Plan) -> Vec<(String, Cause)> {
-    let mut reasons: Vec<(String, Cause)> =
-        world.held.iter().map(|held| (held.name.clone(), held.cause)).collect();
+    let mut reasons: Vec<(String, Cause)> = world.held.iter().map(|held| (held.name.clone(), held.cause)).collect();
     reasons.extend(world.gates.iter().map(|gate| (gate.name.clone(), Cause::Gate)));
     reasons.extend(plan.surfaced.iter().filter_map(|told| told.cause().map(|(job, cause)| (job.to_owned(), cause))));
     if world.run.launches_left == 0 && world.slots.iter().any(|slot| slot.blocked.is_none()) {

@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-pub use overlap::may_overlap;
+pub use overlap::{Reach, may_overlap};
 
 /// Names that no glob takes in, at any depth and in any case: what git, editors and agents obey without asking.
 pub const PROTECTED: &[&str] = &[
@@ -171,6 +171,21 @@ pub fn glob_set(patterns: &[String]) -> Result<GlobSet, BadGlob> {
 /// Why not.
 pub fn check(pattern: &str, may_name_protected: bool) -> Result<(), BadGlob> {
     compile(&[pattern.to_owned()], !may_name_protected).map(|_| ())
+}
+
+/// The patterns that match none of the paths: probably misspelt, or meant for files yet to come.
+///
+/// # Errors
+/// The first pattern that is malformed.
+pub fn unmatched<'a>(patterns: &'a [String], paths: &[&Path]) -> Result<Vec<&'a str>, BadGlob> {
+    let mut unmatched = Vec::new();
+    for pattern in patterns {
+        let set = compile(std::slice::from_ref(pattern), false)?;
+        if !paths.iter().any(|path| set.is_match(path)) {
+            unmatched.push(pattern.as_str());
+        }
+    }
+    Ok(unmatched)
 }
 
 /// The first component of a path that is protected.
@@ -332,6 +347,12 @@ mod tests {
         `src/[` is no glob: unclosed character class; missing ']'
         fine
         ");
+    }
+
+    #[test]
+    fn patterns_that_match_nothing_are_found() {
+        let patterns = ["src/".to_owned(), "scr/".to_owned()];
+        assert_eq!(unmatched(&patterns, &[Path::new("src/main.rs")]).unwrap(), ["scr/"]);
     }
 
     #[test]

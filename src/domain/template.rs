@@ -107,6 +107,22 @@ pub fn bind_prose(text: &str, params: &BTreeMap<String, String>) -> String {
     bind(text, params, escape_prose)
 }
 
+/// `$${` becomes a literal `${` where [`fill`] would not take it for a template anyway; a prompt file keeps it as it
+/// is, a string of a workflow file does not.
+pub fn settle_literals(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut pieces = pieces(text).peekable();
+    while let Some(piece) = pieces.next() {
+        match piece {
+            Piece::Literal if !matches!(pieces.peek(), Some(Piece::Text(next)) if begins_with_prose(next)) => {
+                out.push_str("${");
+            }
+            piece => piece.write(&mut out),
+        }
+    }
+    out
+}
+
 fn bind(text: &str, params: &BTreeMap<String, String>, escape: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     for piece in pieces(text) {
@@ -249,6 +265,11 @@ mod tests {
         let prose = bind_prose("${params.task} ${job} ${params.other}", &params);
         assert_eq!(fill(&prose, &lookup), "why ${job} and ${HOME}? draft ${params.other}");
         assert_eq!(bind_text("${params.task}", &params).unwrap(), "why ${job} and ${HOME}?");
+    }
+
+    #[test]
+    fn literals_of_a_toml_string_end_at_prepare_unless_fill_would_replace_them() {
+        assert_eq!(settle_literals("$${x} $${job} ${job} $${"), "${x} $${job} ${job} ${");
     }
 
     #[test]

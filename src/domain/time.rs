@@ -53,8 +53,17 @@ impl Moment {
     }
 }
 
-/// A duration as people write it: `90s`, `15m`, `2h`, `250ms`.
+/// A duration as people write it: `90s`, `15m`, `2h`, `250ms`, `1m30s`; in milliseconds.
 pub fn parse_duration(text: &str) -> Option<u64> {
+    let ends_part = |(at, pair): (usize, &[u8])| pair[0].is_ascii_alphabetic() && pair[1].is_ascii_digit() && at > 0;
+    let cut = text.as_bytes().windows(2).enumerate().position(ends_part).map(|at| at + 1);
+    match cut {
+        Some(cut) => parse_part(text.get(..cut)?)?.checked_add(parse_duration(text.get(cut..)?)?),
+        None => parse_part(text),
+    }
+}
+
+fn parse_part(text: &str) -> Option<u64> {
     let split = text.find(|letter: char| !letter.is_ascii_digit())?;
     let (digits, unit) = text.split_at(split);
     let count: u64 = digits.parse().ok()?;
@@ -99,6 +108,8 @@ mod tests {
     fn durations_read_and_write() {
         assert_eq!(parse_duration("250ms"), Some(250));
         assert_eq!(parse_duration("2h"), Some(7_200_000));
+        assert_eq!(parse_duration("1m30s"), Some(90_000));
+        assert_eq!(parse_duration("1h2"), None);
         assert_eq!(parse_duration("2"), None);
         assert_eq!(parse_duration("h"), None);
         assert_eq!(show_duration(90_000), "1m30s");

@@ -46,9 +46,8 @@ const INSERT: &str = "INSERT INTO attempt (job_id, number, context, settles, que
 
 /// Adds an open attempt.
 pub fn insert(tx: &Writing<'_>, job: JobId, number: u32, context: &Context) -> StoreResult<()> {
-    tx.prepare_cached(INSERT)?.execute(
-        named_params! {":job": job, ":number": number, ":context": Json(context), ":at": tx.at},
-    )?;
+    tx.prepare_cached(INSERT)?
+        .execute(named_params! {":job": job, ":number": number, ":context": Json(context), ":at": tx.at})?;
     Ok(())
 }
 
@@ -73,9 +72,8 @@ const CLAIM: &str = "UPDATE attempt SET session_id = :session, fence = :fence, c
 
 /// Notes who holds it.
 pub fn claim(tx: &Writing<'_>, job: JobId, number: u32, session: SessionId, fence: i64) -> StoreResult<()> {
-    tx.prepare_cached(CLAIM)?.execute(
-        named_params! {":job": job, ":number": number, ":session": session, ":fence": fence, ":at": tx.at},
-    )?;
+    tx.prepare_cached(CLAIM)?
+        .execute(named_params! {":job": job, ":number": number, ":session": session, ":fence": fence, ":at": tx.at})?;
     Ok(())
 }
 
@@ -103,9 +101,7 @@ const CLEAR_ANSWER: &str = "UPDATE attempt SET answer = NULL, answer_hash = NULL
 
 /// A settle try failed and the agent still lives: it may answer again. Returns the tries so far.
 pub fn clear_answer(tx: &Writing<'_>, job: JobId, number: u32) -> StoreResult<u32> {
-    Ok(tx
-        .prepare_cached(CLEAR_ANSWER)?
-        .query_row(named_params! {":job": job, ":number": number}, |row| row.get(0))?)
+    Ok(tx.prepare_cached(CLEAR_ANSWER)?.query_row(named_params! {":job": job, ":number": number}, |row| row.get(0))?)
 }
 
 const END: &str = "UPDATE attempt SET outcome = :outcome, detail = :detail, ended_at = :at

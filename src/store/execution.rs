@@ -75,9 +75,8 @@ const STARTED: &str = "UPDATE execution SET state = 'running', pid = :pid, pid_s
 
 /// The process exists.
 pub fn started(tx: &Writing<'_>, id: i64, process: (i64, i64, &str)) -> StoreResult<()> {
-    tx.prepare_cached(STARTED)?.execute(
-        named_params! {":id": id, ":pid": process.0, ":start": process.1, ":boot": process.2},
-    )?;
+    tx.prepare_cached(STARTED)?
+        .execute(named_params! {":id": id, ":pid": process.0, ":start": process.1, ":boot": process.2})?;
     Ok(())
 }
 

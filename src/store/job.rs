@@ -132,7 +132,8 @@ pub fn by_name(read: &Connection, run: RunId, name: &str) -> StoreResult<Option<
     Ok(read.prepare_cached(BY_NAME)?.query_row(named_params! {":run": run, ":name": name}, job_row).optional()?)
 }
 
-const LINES: &str = "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
+const LINES: &str =
+    "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
   FROM job WHERE run_id = :run ORDER BY position LIMIT :limit";
 
 /// The jobs of a run in the order of the workflow, without their frozen text.
@@ -142,7 +143,8 @@ pub fn lines(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<JobLi
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const BUSY_LINES: &str = "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
+const BUSY_LINES: &str =
+    "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
   FROM job WHERE run_id = :run AND state NOT IN ('completed', 'waiting') ORDER BY position LIMIT :limit";
 
 /// Jobs that are neither waiting nor completed.
@@ -254,14 +256,11 @@ pub fn has_open(read: &Connection, run: RunId) -> StoreResult<bool> {
     Ok(read.prepare_cached(HAS_OPEN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
 }
 
-const OPEN_UP_TO: &str =
-    "SELECT count(*) FROM (SELECT 1 FROM job WHERE run_id = :run AND settled = 0 LIMIT :limit)";
+const OPEN_UP_TO: &str = "SELECT count(*) FROM (SELECT 1 FROM job WHERE run_id = :run AND settled = 0 LIMIT :limit)";
 
 /// How many jobs are not settled, counted up to a limit.
 pub fn open_up_to(read: &Connection, run: RunId, limit: u32) -> StoreResult<u32> {
-    Ok(read
-        .prepare_cached(OPEN_UP_TO)?
-        .query_row(named_params! {":run": run, ":limit": limit}, |row| row.get(0))?)
+    Ok(read.prepare_cached(OPEN_UP_TO)?.query_row(named_params! {":run": run, ":limit": limit}, |row| row.get(0))?)
 }
 
 const PANEL: &str = "SELECT * FROM job WHERE reviews = :subject ORDER BY id";

@@ -76,10 +76,7 @@ const NEWEST_OF_SESSION: &str = "SELECT * FROM lease WHERE session_id = :session
 
 /// The newest lease of a session, whatever its state.
 pub fn newest_of_session(read: &Connection, session: SessionId) -> StoreResult<Option<Lease>> {
-    Ok(read
-        .prepare_cached(NEWEST_OF_SESSION)?
-        .query_row(named_params! {":session": session}, lease_row)
-        .optional()?)
+    Ok(read.prepare_cached(NEWEST_OF_SESSION)?.query_row(named_params! {":session": session}, lease_row).optional()?)
 }
 
 const OF_RUN: &str = "SELECT * FROM lease WHERE run_id = :run AND state = 'active' ORDER BY id";
@@ -168,16 +165,12 @@ const LINEAGE: &str = "SELECT DISTINCT lease.job_id FROM session JOIN lease ON l
   WHERE session.run_id = :run AND session.pid = :pid AND session.pid_start = :start AND session.pid_boot = :boot";
 
 /// Every job of a run that sessions of one process held.
-pub fn jobs_of_process(
-    read: &Connection,
-    run: RunId,
-    process: (i64, i64, &str),
-) -> StoreResult<Vec<JobId>> {
+pub fn jobs_of_process(read: &Connection, run: RunId, process: (i64, i64, &str)) -> StoreResult<Vec<JobId>> {
     let mut statement = read.prepare_cached(LINEAGE)?;
-    let rows = statement.query_map(
-        named_params! {":run": run, ":pid": process.0, ":start": process.1, ":boot": process.2},
-        |row| row.get(0),
-    )?;
+    let rows = statement
+        .query_map(named_params! {":run": run, ":pid": process.0, ":start": process.1, ":boot": process.2}, |row| {
+            row.get(0)
+        })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -186,9 +179,7 @@ const END: &str = "UPDATE lease SET state = :state, ended_at = :at, end_reason =
 
 /// Ends an active lease.
 pub fn end(tx: &Writing<'_>, id: LeaseId, state: LeaseState, reason: &str) -> StoreResult<()> {
-    tx.prepare_cached(END)?.execute(
-        named_params! {":id": id, ":state": state, ":reason": reason, ":at": tx.at},
-    )?;
+    tx.prepare_cached(END)?.execute(named_params! {":id": id, ":state": state, ":reason": reason, ":at": tx.at})?;
     Ok(())
 }
 
@@ -197,9 +188,8 @@ const EXTEND: &str = "UPDATE lease SET deadline_boot = :boot, deadline_ms = :ms
 
 /// Moves the deadline of what an unsupervised session holds.
 pub fn extend(tx: &Writing<'_>, session: SessionId, deadline: &Moment) -> StoreResult<()> {
-    tx.prepare_cached(EXTEND)?.execute(
-        named_params! {":session": session, ":boot": deadline.boot, ":ms": deadline.ms},
-    )?;
+    tx.prepare_cached(EXTEND)?
+        .execute(named_params! {":session": session, ":boot": deadline.boot, ":ms": deadline.ms})?;
     Ok(())
 }
 

@@ -119,9 +119,8 @@ pub fn live_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> St
     let slot = named_params! {":run": run, ":role": role, ":lane": lane};
     let pending: u32 = read.prepare_cached(LIVE_IN_SLOT)?.query_row(slot, |row| row.get(0))?;
     let held: u32 = read.prepare_cached(HELD_IN_SLOT)?.query_row(slot, |row| row.get(0))?;
-    let any: u32 = read
-        .prepare_cached(ANY_LANE)?
-        .query_row(named_params! {":run": run, ":role": role}, |row| row.get(0))?;
+    let any: u32 =
+        read.prepare_cached(ANY_LANE)?.query_row(named_params! {":run": run, ":role": role}, |row| row.get(0))?;
     Ok(pending + held + any)
 }
 
@@ -147,13 +146,7 @@ const PENDING_OF_ROLE: &str = "SELECT * FROM message WHERE run_id = :run AND rol
     AND state = 'pending' ORDER BY id LIMIT :limit";
 
 /// Pending messages of a slot, oldest first, up to a limit.
-pub fn pending(
-    read: &Connection,
-    run: RunId,
-    role: &str,
-    lane: Option<&str>,
-    limit: u32,
-) -> StoreResult<Vec<Message>> {
+pub fn pending(read: &Connection, run: RunId, role: &str, lane: Option<&str>, limit: u32) -> StoreResult<Vec<Message>> {
     let rows = match lane {
         Some(lane) => read
             .prepare_cached(PENDING_OF_LANE)?
@@ -182,7 +175,8 @@ pub fn set_state(tx: &Writing<'_>, id: MessageId, state: MessageState) -> StoreR
     Ok(())
 }
 
-const DELAY: &str = "UPDATE message SET not_before_boot = :boot, not_before_ms = :ms WHERE id = :id AND state = 'pending'";
+const DELAY: &str =
+    "UPDATE message SET not_before_boot = :boot, not_before_ms = :ms WHERE id = :id AND state = 'pending'";
 
 /// Keeps a pending message from being claimed before a moment.
 pub fn delay(tx: &Writing<'_>, id: MessageId, until: &Moment) -> StoreResult<()> {

@@ -63,7 +63,8 @@ pub struct NewRun<'a> {
 
 const NEXT_NUMBER: &str = "SELECT coalesce(max(number), 0) + 1 FROM run WHERE workflow = :workflow";
 
-const INSERT: &str = "INSERT INTO run (name, workflow, number, generation, spec, trust, state, launches, cost_micro_usd,
+const INSERT: &str =
+    "INSERT INTO run (name, workflow, number, generation, spec, trust, state, launches, cost_micro_usd,
     created_by, created_at)
   VALUES (:name, :workflow, :number, 1, :spec, :trust, 'ready', 0, 0, :by, :at)";
 
@@ -179,16 +180,9 @@ pub fn add_cost(tx: &Writing<'_>, id: RunId, cost: i64) -> StoreResult<()> {
 const AMEND: &str = "UPDATE run SET generation = :generation, spec = :spec, trust = :trust WHERE id = :id";
 
 /// Puts a new snapshot generation in force.
-pub fn amend(
-    tx: &Writing<'_>,
-    id: RunId,
-    generation: i64,
-    spec: &RunSpec,
-    trust: Option<&str>,
-) -> StoreResult<()> {
-    tx.prepare_cached(AMEND)?.execute(
-        named_params! {":id": id, ":generation": generation, ":spec": Json(spec), ":trust": trust},
-    )?;
+pub fn amend(tx: &Writing<'_>, id: RunId, generation: i64, spec: &RunSpec, trust: Option<&str>) -> StoreResult<()> {
+    tx.prepare_cached(AMEND)?
+        .execute(named_params! {":id": id, ":generation": generation, ":spec": Json(spec), ":trust": trust})?;
     Ok(())
 }
 

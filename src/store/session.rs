@@ -131,7 +131,8 @@ pub fn active_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> 
         .query_row(named_params! {":run": run, ":role": role, ":lane": lane}, |row| row.get(0))?)
 }
 
-const OFFERED: &str = "SELECT * FROM session WHERE offered_job = :job AND offered_attempt = :attempt ORDER BY id DESC LIMIT 1";
+const OFFERED: &str =
+    "SELECT * FROM session WHERE offered_job = :job AND offered_attempt = :attempt ORDER BY id DESC LIMIT 1";
 
 /// The newest session that was launched for an attempt.
 pub fn offered(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Option<Session>> {
@@ -146,9 +147,8 @@ const END: &str = "UPDATE session SET state = :state, ended_at = :at, end_reason
 
 /// Ends an active session; false when it had ended.
 pub fn end(tx: &Writing<'_>, id: SessionId, state: SessionState, reason: &str) -> StoreResult<bool> {
-    let changed = tx
-        .prepare_cached(END)?
-        .execute(named_params! {":id": id, ":state": state, ":reason": reason, ":at": tx.at})?;
+    let changed =
+        tx.prepare_cached(END)?.execute(named_params! {":id": id, ":state": state, ":reason": reason, ":at": tx.at})?;
     Ok(changed == 1)
 }
 
@@ -158,9 +158,8 @@ const TOUCH: &str = "UPDATE session SET active_at = :at,
 
 /// Notes a verb of the session; an unsupervised one gets a new deadline.
 pub fn touch(tx: &Writing<'_>, id: SessionId, deadline: &Moment) -> StoreResult<()> {
-    tx.prepare_cached(TOUCH)?.execute(
-        named_params! {":id": id, ":at": tx.at, ":boot": deadline.boot, ":ms": deadline.ms},
-    )?;
+    tx.prepare_cached(TOUCH)?
+        .execute(named_params! {":id": id, ":at": tx.at, ":boot": deadline.boot, ":ms": deadline.ms})?;
     Ok(())
 }
 
@@ -192,9 +191,7 @@ const SET_PROCESS: &str = "UPDATE session SET pid = :pid, pid_start = :start, pi
 
 /// Keeps the claiming process of an unsupervised session.
 pub fn set_process(tx: &Writing<'_>, id: SessionId, pid: i64, start: i64, boot: &str) -> StoreResult<()> {
-    tx.prepare_cached(SET_PROCESS)?.execute(
-        named_params! {":id": id, ":pid": pid, ":start": start, ":boot": boot},
-    )?;
+    tx.prepare_cached(SET_PROCESS)?.execute(named_params! {":id": id, ":pid": pid, ":start": start, ":boot": boot})?;
     Ok(())
 }
 

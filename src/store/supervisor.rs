@@ -73,9 +73,9 @@ const END: &str = "UPDATE supervisor SET state = :state, ended_at = :at, end_rea
 
 /// Ends a session's helper; false when there was none.
 pub fn end(tx: &Writing<'_>, session: SessionId, state: SupervisorState, reason: &str) -> StoreResult<bool> {
-    let changed = tx.prepare_cached(END)?.execute(
-        named_params! {":session": session, ":state": state, ":reason": reason, ":at": tx.at},
-    )?;
+    let changed = tx
+        .prepare_cached(END)?
+        .execute(named_params! {":session": session, ":state": state, ":reason": reason, ":at": tx.at})?;
     Ok(changed == 1)
 }
 
@@ -84,9 +84,8 @@ const ASK_STOP: &str = "UPDATE supervisor SET stop_reason = :reason, stop_kind =
 
 /// Tells a helper to end; false when there is none, or it was told already.
 pub fn ask_stop(tx: &Writing<'_>, session: SessionId, kind: StopKind, reason: &str) -> StoreResult<bool> {
-    let changed = tx
-        .prepare_cached(ASK_STOP)?
-        .execute(named_params! {":session": session, ":kind": kind, ":reason": reason})?;
+    let changed =
+        tx.prepare_cached(ASK_STOP)?.execute(named_params! {":session": session, ":kind": kind, ":reason": reason})?;
     Ok(changed == 1)
 }
 

@@ -64,13 +64,19 @@ macro_rules! verbs {
     };
 }
 
-use super::run::{prepare, start};
+use super::run::{amend, control, prepare, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{read, session, work};
+use super::{config, session, work, workflow};
 
 verbs! {
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
     "run_start" Operator start::StartRequest => start::StartReport, start::start;
+    "run_pause" Operator control::PauseRequest => control::ControlReport, control::pause;
+    "run_resume" Operator control::ResumeRequest => control::ControlReport, control::resume;
+    "run_stop" Operator control::StopRequest => control::ControlReport, control::stop;
+    "run_cancel" Operator control::CancelRequest => control::ControlReport, control::cancel;
+    "run_amend" Operator amend::AmendRequest => amend::AmendReport, amend::amend;
     "register_session" Operator session::RegisterRequest => session::RegisterReport, session::register;
     "session_list" Anyone session::ListRequest => session::ListReport, session::list;
     "session_close" Operator session::CloseRequest => session::CloseReport, session::close;
@@ -94,6 +100,13 @@ verbs! {
     "events" Anyone read::events::EventsRequest => read::events::EventsReport, read::events::events;
     "dashboard" Anyone read::dashboard::DashboardRequest => read::dashboard::DashboardReport, read::dashboard::dashboard;
     "work_show" Session work::show::ShowRequest => work::show::ShowReport, work::show::show;
+    "workflow_validate" Anyone workflow::ValidateRequest => workflow::ValidateReport, workflow::validate;
+    "workflow_show" Anyone workflow::ShowRequest => workflow::ShowReport, workflow::show;
+    "workflow_graph" Anyone workflow::GraphRequest => workflow::GraphReport, workflow::graph;
+    "workflow_generate" Anyone workflow::GenerateRequest => workflow::TextReport, workflow::generate;
+    "workflow_import" Anyone workflow::ImportRequest => workflow::TextReport, workflow::import;
+    "config_show" Anyone config::ShowRequest => config::ShowReport, config::show;
+    "config_schema" Anyone config::SchemaRequest => Value, config::schema;
 }
 
 /// The name and owner of a verb.

@@ -42,12 +42,16 @@ impl Actor {
     }
 }
 
+/// Where it is said that something takes long.
+type Notice = Box<dyn FnMut(&str)>;
+
 /// What every verb is given.
 pub struct Ctx {
     layout: Layout,
     has_store: bool,
     store: OnceCell<Store>,
     pooled: bool,
+    user_settings: bool,
     busy_ms: u64,
     /// The clock.
     pub clock: Clock,
@@ -57,7 +61,7 @@ pub struct Ctx {
     pub exe: PathBuf,
     /// The caller's key: the same key gets the first answer again.
     pub request_id: Option<String>,
-    notices: RefCell<Box<dyn FnMut(&str)>>,
+    notices: RefCell<Notice>,
 }
 
 impl Ctx {
@@ -69,6 +73,7 @@ impl Ctx {
             has_store,
             store: OnceCell::new(),
             pooled: false,
+            user_settings: true,
             busy_ms: BUSY_MS,
             clock: Clock,
             actor,
@@ -85,6 +90,7 @@ impl Ctx {
             has_store: self.has_store,
             store: OnceCell::new(),
             pooled: self.pooled,
+            user_settings: self.user_settings,
             busy_ms: self.busy_ms,
             clock: self.clock,
             actor,
@@ -98,6 +104,17 @@ impl Ctx {
     pub fn pooled(mut self) -> Ctx {
         self.pooled = true;
         self
+    }
+
+    /// Looks at the repository's configuration alone from now on.
+    pub fn without_user_settings(mut self) -> Ctx {
+        self.user_settings = false;
+        self
+    }
+
+    /// Whether the user's own configuration counts.
+    pub fn has_user_settings(&self) -> bool {
+        self.user_settings
     }
 
     /// Uses one plain connection.
@@ -205,7 +222,12 @@ pub fn open(dir: Option<&Path>) -> Result<Ctx> {
     let cwd = std::env::current_dir()?;
     let variable = std::env::var_os("STRIATUM_DIR").map(PathBuf::from);
     let found = discover(Search { flag: dir, variable: variable.as_deref(), cwd: &cwd })?;
-    Ok(Ctx::new(found, Actor::User { name: crate::os::user_name() }, PathBuf::from("/proc/self/exe")))
+    Ok(Ctx::new(found, Actor::User { name: crate::os::user_name() }, own_program()))
+}
+
+/// This program's file, as helpers are started from it: it survives an upgrade on disk.
+pub fn own_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
 }
 
 /// An operator's verb is refused to a lane of this store: by its environment, or because an ancestor is an agent.

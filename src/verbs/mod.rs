@@ -3,13 +3,16 @@
 //! A verb takes a request and gives a report, both plain data; it does not know flags, colours or sockets.
 
 pub mod api;
+pub mod config;
 pub mod ctx;
 pub mod flow;
 pub mod read;
+pub mod quickstart;
 pub mod run;
 pub mod session;
 pub mod settle;
 pub mod supervise;
 pub mod work;
+pub mod workflow;
 
 pub use ctx::{Actor, Ctx};

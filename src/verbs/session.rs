@@ -156,10 +156,17 @@ fn check_slot(tx: &Writing<'_>, run: &Run, request: &RegisterRequest) -> Result<
     if sessions > 0 && sessions >= live {
         return Err(Error::new(
             Code::SlotCovered,
-            format!("slot {}/{} has {sessions} active session(s) for {live} live message(s)", request.role, request.lane),
+            format!(
+                "slot {}/{} has {sessions} active session(s) for {live} live message(s)",
+                request.role, request.lane
+            ),
         )
         .hint("a slot takes another session only while it has more work than sessions")
-        .next(Next::new("anyone", "see who covers it", &["striatum", "session", "list", "--run-id", &run.name])));
+        .next(Next::new(
+            "anyone",
+            "see who covers it",
+            &["striatum", "session", "list", "--run-id", &run.name],
+        )));
     }
     Ok(request.fresh || role.context == RoleContext::Fresh)
 }
@@ -192,7 +199,11 @@ pub fn blocking(read: &Connection, run: &Run) -> Result<Option<SessionId>> {
     let mut authors = Vec::new();
     for role in &run.spec.author_roles {
         for row in store::session::authors(read, run.id, role)? {
-            authors.push(Author { session: row.id, holds_work: row.holds_work, role_has_pending: row.role_has_pending });
+            authors.push(Author {
+                session: row.id,
+                holds_work: row.holds_work,
+                role_has_pending: row.role_has_pending,
+            });
         }
     }
     Ok(blocking_author(&authors))
@@ -333,8 +344,11 @@ pub fn close(ctx: &Ctx, request: &CloseRequest) -> Result<CloseReport> {
 /// A session that must exist.
 pub fn must_exist(read: &Connection, id: SessionId) -> Result<Session> {
     store::session::get(read, id)?.ok_or_else(|| {
-        Error::new(Code::NotFound, format!("there is no session {id}"))
-            .next(Next::new("anyone", "list the sessions", &["striatum", "session", "list"]))
+        Error::new(Code::NotFound, format!("there is no session {id}")).next(Next::new(
+            "anyone",
+            "list the sessions",
+            &["striatum", "session", "list"],
+        ))
     })
 }
 

@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
-use super::{Node, layers};
+use serde::{Deserialize, Serialize};
+
+use super::{Node, edges, layers, positions};
 use crate::domain::frozen::JobType;
 
 /// How a graph is drawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Format {
     /// One line a job, in the order in which they can run.
     #[default]
@@ -111,18 +114,14 @@ fn label(node: &Node, line_break: &str) -> String {
 }
 
 fn arrows(nodes: &[Node]) -> Vec<(usize, usize)> {
-    let position = |name: &str| nodes.iter().position(|node| node.id == name);
-    let of = |(to, node): (usize, &Node)| {
-        node.needs.iter().filter_map(|need| position(need)).map(|from| (from, to)).collect::<Vec<_>>()
-    };
-    nodes.iter().enumerate().flat_map(of).collect()
+    let edges = edges(nodes);
+    let arrow = |(to, needs): (usize, &Vec<usize>)| needs.iter().map(|from| (*from, to)).collect::<Vec<_>>();
+    edges.iter().enumerate().flat_map(arrow).collect()
 }
 
 fn returns(nodes: &[Node]) -> Vec<(usize, usize)> {
-    let back = |(from, node): (usize, &Node)| {
-        let subject = node.reviews.as_ref()?;
-        Some((from, nodes.iter().position(|other| other.id == *subject)?))
-    };
+    let positions = positions(nodes);
+    let back = |(from, node): (usize, &Node)| Some((from, *positions.get(node.reviews.as_deref()?)?));
     nodes.iter().enumerate().filter_map(back).collect()
 }
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::fault::{Fault, Faults, Place, in_reading_order};
-use super::jobs;
+use super::import::{self, Imported};
+use super::jobs::{self, Job};
 use super::keys::Level;
+use super::origin::{self, Setting};
 use super::reader::{self, ParamUse, Reading, Source};
 use super::section::Section;
 use super::settings::{self, FileRef, Settings};
@@ -49,8 +51,12 @@ pub struct Definition {
     pub jobs: Vec<JobSpec>,
     /// Declared parameters.
     pub params: BTreeMap<String, Param>,
+    /// Every setting of the merged configuration with its origin.
+    pub settings: Vec<Setting>,
     /// What is probably not meant.
     pub warnings: Vec<Fault>,
+    /// Where scopes and write paths stand, by the full name of their key.
+    pub(super) places: BTreeMap<String, Place>,
     /// Prompt files by job.
     pub(super) prompts: BTreeMap<String, FileRef>,
     /// Instruction files by role.
@@ -74,6 +80,8 @@ pub struct Config {
     pub tree: TreeSpec,
     /// Jobs that may hold a lease at once.
     pub max_active_jobs: u32,
+    /// Every setting with its origin.
+    pub settings: Vec<Setting>,
     /// What is probably not meant.
     pub warnings: Vec<Fault>,
 }
@@ -83,6 +91,29 @@ pub struct Config {
 /// # Errors
 /// Every fault of every file at once, warnings among them.
 pub fn read(inputs: &Inputs) -> Result<Definition, Faults> {
+    if !import::is_json(&inputs.workflow.text) {
+        return read_toml(inputs);
+    }
+    let name = &inputs.workflow.name;
+    let Imported { text, warnings } = import::import(name, &inputs.workflow.text)?;
+    let workflow = Source { name: name.clone(), text };
+    match read_toml(&Inputs { workflow, ..inputs.clone() }) {
+        Ok(mut definition) => {
+            definition.warnings = without_lines(name, warnings, definition.warnings);
+            Ok(definition)
+        }
+        Err(Faults(faults)) => Err(Faults(without_lines(name, warnings, faults))),
+    }
+}
+
+/// Lines of a translation mean nothing to who wrote the original.
+fn without_lines(file: &str, mut warnings: Vec<Fault>, faults: Vec<Fault>) -> Vec<Fault> {
+    let fault = |fault: Fault| if fault.file == file { Fault { line: 0, column: 0, ..fault } } else { fault };
+    warnings.extend(faults.into_iter().map(fault));
+    warnings
+}
+
+fn read_toml(inputs: &Inputs) -> Result<Definition, Faults> {
     let workflow = reader::read(&inputs.workflow, Level::Workflow);
     let Layers { section: config, mut faults, is_broken, param_uses } =
         read_layers(inputs.config.as_ref(), inputs.user.as_ref());
@@ -110,9 +141,11 @@ pub fn read(inputs: &Inputs) -> Result<Definition, Faults> {
     Ok(Definition {
         file: inputs.workflow.name.clone(),
         run,
+        places: places(&jobs, &merged),
         prompts: jobs.iter().filter_map(|job| Some((job.spec.id.clone(), job.prompt.clone()?))).collect(),
         jobs: jobs.into_iter().map(|job| job.spec).collect(),
         params,
+        settings: origin::settings(&merged),
         warnings,
         instructions: settings.instructions,
     })
@@ -137,6 +170,7 @@ pub fn read_config(config: Option<&Source>, user: Option<&Source>) -> Result<Con
         stop_phrases: settings.stop_phrases,
         tree: settings.tree,
         max_active_jobs: settings.max_active_jobs,
+        settings: origin::settings(&merged),
         warnings,
     })
 }
@@ -166,6 +200,13 @@ fn refuse_errors(faults: Vec<Fault>, files: &[Option<&Source>]) -> Result<Vec<Fa
     let names: Vec<&str> = files.iter().flatten().map(|source| source.name.as_str()).collect();
     let faults = in_reading_order(faults, &names);
     if faults.iter().any(|fault| !fault.warning) { Err(Faults(faults)) } else { Ok(faults) }
+}
+
+fn places(jobs: &[Job], merged: &Section) -> BTreeMap<String, Place> {
+    let writes = jobs.iter().map(|job| (job.key("writes"), job.place("writes").clone()));
+    let lanes = merged.named("lanes");
+    let paths = lanes.map(|(name, lane)| (format!("lanes.{name}.write_paths"), lane.place("write_paths").clone()));
+    writes.chain(paths).collect()
 }
 
 fn params(workflow: &Section) -> BTreeMap<String, Param> {

@@ -2,6 +2,7 @@
 //!
 //! It does not know the format's rules; whoever finds a fault brings its words.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -93,10 +94,14 @@ impl fmt::Display for Fault {
         if self.line > 0 {
             write!(out, ":{}:{}", self.line, self.column)?;
         }
-        let word = if self.warning { "warning: " } else { "" };
-        write!(out, ": {word}{}", self.message)?;
+        out.write_str(if self.warning { ": warning: " } else { ": " })?;
+        // Without a line, the key has to say where.
+        if self.line == 0 && !self.key.is_empty() && !self.message.contains(&self.key) {
+            write!(out, "{}: ", visible(&self.key))?;
+        }
+        out.write_str(&visible(&self.message))?;
         if !self.hint.is_empty() {
-            write!(out, "\n  help: {}", self.hint)?;
+            write!(out, "\n  help: {}", visible(&self.hint))?;
         }
         Ok(())
     }
@@ -129,10 +134,34 @@ impl fmt::Display for Faults {
     }
 }
 
+/// Text of a file that somebody else may have written, with whatever controls a terminal or hides letters spelled out.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    let hides = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    if !text.contains(hides) {
+        return Cow::Borrowed(text);
+    }
+    let spell = |letter: char| if hides(letter) { letter.escape_unicode().to_string() } else { letter.to_string() };
+    Cow::Owned(text.chars().map(spell).collect())
+}
+
 /// Sorts faults by file (in the order given), then by position, and drops repeated ones.
 pub(super) fn in_reading_order(mut faults: Vec<Fault>, files: &[&str]) -> Vec<Fault> {
     let rank = |fault: &Fault| files.iter().position(|file| *file == fault.file).unwrap_or(files.len());
     faults.sort_by_key(|fault| (rank(fault), fault.line, fault.column));
     faults.dedup();
     faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_can_not_speak_to_the_terminal() {
+        let fault = Fault::new(&Place::whole("w.toml"), "", "unknown key `\u{1b}[2Jx\u{202e}`").hint("a\nb");
+        assert_eq!(fault.to_string(), "w.toml: unknown key `\\u{1b}[2Jx\\u{202e}`\n  help: a\\u{a}b");
+    }
 }

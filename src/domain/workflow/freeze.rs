@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::definition::Definition;
+use super::definition::{Definition, Param};
 use super::fault::{Fault, Faults, Place};
+use super::jobs::mark_same_models;
 use super::keys;
 use super::settings::FileRef;
 use crate::domain::frozen::{JobSpec, LaneSpec, Reviews, RunSpec, Snapshot, TreeSpec};
-use crate::domain::template::{bind_argv, bind_prose, bind_text};
+use crate::domain::template::{bind_argv, bind_prose, bind_text, names, settle_literals};
 
 /// The schema of what is frozen here.
 pub const SNAPSHOT_SCHEMA: &str = "striatum.snapshot/1";
@@ -36,27 +37,41 @@ pub fn freeze(
 ) -> Result<Snapshot, Faults> {
     let mut faults = Vec::new();
     let params = values(definition, given, &mut faults);
+    let mut reading = Reading { declared: &definition.params, params, texts, faults };
     let mut run = definition.run.clone();
     for (role, file) in &definition.instructions {
         if let Some(spec) = run.roles.get_mut(role) {
-            spec.instructions = text_of(file, &params, texts, &mut faults);
+            spec.instructions = reading.text_of(file);
         }
     }
-    let mut jobs = Vec::with_capacity(definition.jobs.len());
-    for job in &definition.jobs {
-        let mut spec = job.clone();
+    let mut jobs = definition.jobs.clone();
+    for job in &mut jobs {
         if let Some(file) = definition.prompts.get(&job.id) {
-            spec.prompt = text_of(file, &params, texts, &mut faults);
+            job.prompt = reading.text_of(file);
         }
-        bind_job(&mut spec, &params);
-        jobs.push(spec);
+        bind_job(job, &reading.params);
     }
-    if !faults.is_empty() {
-        return Err(Faults(faults));
+    bind_run(&mut run, &reading.params);
+    // Models may be parameters: only now is it known whether they differ.
+    mark_same_models(jobs.iter_mut(), &run.lanes);
+    reading.faults.extend(alike(definition, &run, &jobs));
+    if !reading.faults.is_empty() {
+        return Err(Faults(reading.faults));
     }
-    bind_run(&mut run, &params);
-    run.params = params;
+    run.params = reading.params;
     Ok(Snapshot { schema: SNAPSHOT_SCHEMA.to_owned(), run, jobs })
+}
+
+/// Reviews of the author's own model, where the workflow asks for another.
+fn alike(definition: &Definition, run: &RunSpec, jobs: &[JobSpec]) -> Vec<Fault> {
+    let alike = jobs.iter().filter(|job| run.require_distinct_models && job.same_model);
+    let fault = |job: &JobSpec| {
+        let subject = job.reviewed_job().unwrap_or_default();
+        let message = format!("`{subject}` and its review `{}` would be of the same model", job.id);
+        let key = format!("jobs.{}.reviews", job.id);
+        Fault::new(&Place::whole(&definition.file), key, message).hint("give their lanes different models")
+    };
+    alike.map(fault).collect()
 }
 
 /// The bytes whose hash names a snapshot: its JSON, whose order of keys is that of the frozen types.
@@ -90,7 +105,7 @@ fn values(
             (None, false) => format!("it has: {}", known.join(", ")),
             (None, true) => format!("declare it: [params] {name} = {{ required = true }}"),
         };
-        faults.push(Fault::new(&file, format!("params.{name}"), message).hint(hint));
+        faults.push(Fault::new(&file, name, message).hint(hint));
     }
     let mut values = BTreeMap::new();
     for (name, param) in &definition.params {
@@ -110,27 +125,36 @@ fn values(
     values
 }
 
-fn text_of(file: &FileRef, params: &BTreeMap<String, String>, texts: &dyn Texts, faults: &mut Vec<Fault>) -> String {
-    match texts.text(&file.path) {
-        Ok(text) => {
-            for name in crate::domain::template::names(&text).iter().filter_map(|name| name.strip_prefix("params.")) {
-                if !params.contains_key(name) {
-                    let message = format!("`{}` names the parameter `{name}`, which nothing declares", file.path);
-                    let hint = keys::nearest(name, params.keys().map(String::as_str)).map_or_else(
-                        || format!("declare it: [params] {name} = {{ required = true }}"),
-                        |nearest| format!("did you mean `${{params.{nearest}}}`?"),
-                    );
-                    faults.push(Fault::new(&file.at, &file.key, message).hint(hint));
-                }
+/// Reads prompts and instructions, and remembers what is wrong with them.
+struct Reading<'a> {
+    declared: &'a BTreeMap<String, Param>,
+    params: BTreeMap<String, String>,
+    texts: &'a dyn Texts,
+    faults: Vec<Fault>,
+}
+
+impl Reading<'_> {
+    fn text_of(&mut self, file: &FileRef) -> String {
+        let text = match self.texts.text(&file.path) {
+            Ok(text) => text,
+            Err(reason) => {
+                let message = format!("`{}` can't be read: {reason}", file.path);
+                let hint = format!("the path is looked up below the .striatum folder: .striatum/{}", file.path);
+                self.faults.push(Fault::new(&file.at, &file.key, message).hint(hint));
+                return String::new();
             }
-            bind_prose(&text, params)
+        };
+        let used = names(&text);
+        let params = used.iter().filter_map(|name| name.strip_prefix("params."));
+        for name in params.filter(|name| !self.declared.contains_key(*name)) {
+            let message = format!("`{}` names the parameter `{name}`, which nothing declares", file.path);
+            let hint = keys::nearest(name, self.declared.keys().map(String::as_str)).map_or_else(
+                || format!("declare it: [params] {name} = {{ required = true }}"),
+                |nearest| format!("did you mean `${{params.{nearest}}}`?"),
+            );
+            self.faults.push(Fault::new(&file.at, &file.key, message).hint(hint));
         }
-        Err(reason) => {
-            let message = format!("`{}` can't be read: {reason}", file.path);
-            let hint = format!("the path is looked up below the .striatum folder: .striatum/{}", file.path);
-            faults.push(Fault::new(&file.at, &file.key, message).hint(hint));
-            String::new()
-        }
+        bind_prose(&text, &self.params)
     }
 }
 
@@ -161,7 +185,7 @@ fn bind_job(job: &mut JobSpec, params: &BTreeMap<String, String>) {
     if let Some(Reviews::Range(range)) = &mut job.reviews {
         plain(range, params);
     }
-    job.objective = bind_prose(&job.objective, params);
+    job.objective = bind_prose(&settle_literals(&job.objective), params);
     commands(&mut job.verify, params);
     for class in job.process.values_mut() {
         for word in class.iter_mut().flatten() {

@@ -3,8 +3,12 @@
 //! It says what may stand where and what it means. It does not read files and does not know how values of
 //! several files are put together beyond the word in [`Merge`].
 
+mod reference;
+mod schema;
 mod table;
 
+pub use reference::reference;
+pub use schema::json_schema;
 pub use table::KEYS;
 
 /// A kind of table in a file.
@@ -237,6 +241,8 @@ pub struct Key {
     pub merge: Merge,
     /// Known, but not before a later version.
     pub reserved: bool,
+    /// It runs something or lets something reach further, so a person has to trust it (section 4).
+    pub widens: bool,
 }
 
 impl Key {

@@ -204,6 +204,7 @@ mod tests {
         assert_eq!(of(None), Some("fuse".to_owned()));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn the_table_of_mounts_is_read_by_device() {
         let table = "24 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\

@@ -116,11 +116,8 @@ fn count(tx: &Writing<'_>, job: &Job, outcome: Outcome) -> Result<()> {
 
 fn again(tx: &Writing<'_>, job: &Job, ended: &Ended<'_>) -> Result<()> {
     let context = lesson(tx, job, ended)?;
-    let number = offer(
-        tx,
-        job,
-        &Offer { context, not_before: ended.not_before.as_ref(), lane: ended.fallback.as_deref() },
-    )?;
+    let number =
+        offer(tx, job, &Offer { context, not_before: ended.not_before.as_ref(), lane: ended.fallback.as_deref() })?;
     let body = json!({"attempt": number, "after": ended.outcome.word(), "why": ended.detail, "lane": ended.fallback});
     tell(tx, EventType::JobRequeued, job, &body)
 }
@@ -128,11 +125,8 @@ fn again(tx: &Writing<'_>, job: &Job, ended: &Ended<'_>) -> Result<()> {
 /// What the next packet tells: everything that is still true, and this end.
 pub fn lesson(tx: &Writing<'_>, job: &Job, ended: &Ended<'_>) -> Result<Context> {
     let last = store::attempt::get(tx, job.id, job.attempt)?;
-    let previous = Previous {
-        attempt: job.attempt,
-        outcome: ended.outcome.word().to_owned(),
-        detail: ended.detail.clone(),
-    };
+    let previous =
+        Previous { attempt: job.attempt, outcome: ended.outcome.word().to_owned(), detail: ended.detail.clone() };
     Ok(Context {
         previous: Some(previous),
         verify_tail: ended.lesson.verify_tail.clone(),

@@ -39,7 +39,13 @@ pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Re
     if let Some(cost) = sealing.answer.usage.as_ref().and_then(|usage| usage.cost_usd) {
         store::run::add_cost(tx, run.id, micro_usd(cost))?;
     }
-    attempt::close(tx, job, Outcome::Sealed, sealing.answer.summary.as_deref().unwrap_or("sealed"), LeaseState::Released)?;
+    attempt::close(
+        tx,
+        job,
+        Outcome::Sealed,
+        sealing.answer.summary.as_deref().unwrap_or("sealed"),
+        LeaseState::Released,
+    )?;
     let is_review = job.spec.kind == JobType::Review;
     step(tx, job, &Step { event: JobEvent::Seal, reason: None, settled: !is_review })?;
     let body = json!({"attempt": job.attempt, "session": sealing.session, "status": sealing.answer.status,

@@ -12,6 +12,7 @@ use crate::domain::id::{JobId, RunId, SessionId};
 use crate::domain::job::{Cause, Outcome};
 use crate::domain::session::{GateState, LeaseState, SessionEvent, SessionState, SupervisorState};
 use crate::error::{Code, Error, Result};
+use crate::os::process::Handle;
 use crate::store::event::About;
 use crate::store::gate::{Decided, NewGate};
 use crate::store::{self, Writing};
@@ -19,10 +20,11 @@ use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::flow::{finish, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
-use crate::verbs::settle::evidence;
+use crate::verbs::settle::{self, evidence};
 use crate::verbs::supervise::start::{self, Purpose};
 use crate::verbs::supervise::stop::{self, StopRequest};
 use crate::verbs::work::claim;
+use crate::verbs::work::hold::Hold;
 
 /// Why a driver closes a lane, in the words of the RFC.
 pub const CLOSING: &str = "lane completed its job; closing for fresh-policy";
@@ -38,19 +40,22 @@ pub enum Done {
     Moot,
 }
 
+/// Helpers that were just launched, to be watched for their end.
+pub type Launched = Vec<(SessionId, Handle)>;
+
 /// Performs an action.
-pub fn act(ctx: &Ctx, run: RunId, action: &Action) -> Result<Done> {
+pub fn act(ctx: &Ctx, run: RunId, action: &Action, launched: &mut Launched) -> Result<Done> {
     match action {
         Action::MarkLost { session } => mark_lost(ctx, *session),
-        Action::Recover { session, job } => recover(ctx, *session, job),
+        Action::Recover { session, job } => recover(ctx, *session, job, launched),
         Action::ExpireLease { session, job, .. } => expire_lease(ctx, run, *session, job),
         Action::ExpireSession { session } => expire_session(ctx, *session),
         Action::Observe { job, .. } => observe(ctx, *job),
         Action::NeverStarted { job, attempt, .. } => never_started(ctx, *job, *attempt),
         Action::StopLane { session, role, lane } => stop_lane(ctx, *session, role, lane),
         Action::CloseSession { session, role, lane } => close_session(ctx, *session, role, lane),
-        Action::Adopt { session, job } => adopt(ctx, *session, job),
-        Action::Launch(launch) => launch_lane(ctx, run, launch),
+        Action::Adopt { session, job } => adopt(ctx, *session, job, launched),
+        Action::Launch(launch) => launch_lane(ctx, run, launch, launched),
         Action::OpenGate { job, .. } => open_gate(ctx, run, *job),
         Action::ExpireGate { gate, .. } => expire_gate(ctx, *gate),
         Action::Revive => revive(ctx, run),
@@ -105,15 +110,21 @@ fn end_intent(tx: &Writing<'_>, session: SessionId) -> Result<()> {
     Ok(())
 }
 
-fn recover(ctx: &Ctx, session: SessionId, job: &str) -> Result<Done> {
+fn recover(ctx: &Ctx, session: SessionId, job: &str, launched: &mut Launched) -> Result<Done> {
     match start::launch(ctx, session, Purpose::Recover) {
-        Ok(_) => changed(format!("recovering {job} of {session}: its helper is gone")),
+        Ok(handle) => {
+            launched.push((session, handle));
+            changed(format!("recovering {job} of {session}: its helper is gone"))
+        }
         Err(error) if error.code == Code::StillHeld || error.code == Code::SessionEnded => Ok(Done::Moot),
         Err(error) => Err(error),
     }
 }
 
 fn expire_lease(ctx: &Ctx, run: RunId, session: SessionId, job: &str) -> Result<Done> {
+    if settle_for(ctx, session)? {
+        return changed(format!("settled {job} for {session}: it had answered before its lease ran out"));
+    }
     let now = ctx.clock.moment();
     let expired = ctx.write("settle", |tx| {
         let run = store::run::get(tx, run)?;
@@ -126,6 +137,27 @@ fn expire_lease(ctx: &Ctx, run: RunId, session: SessionId, job: &str) -> Result<
         }
     })?;
     if expired { changed(format!("expired {session}: its lease on {job} ran out")) } else { Ok(Done::Moot) }
+}
+
+/// An unsupervised session answered, and whoever was to settle died: it is settled for it, where nothing has to run.
+fn settle_for(ctx: &Ctx, id: SessionId) -> Result<bool> {
+    let answered = ctx.read(|read| {
+        let session = sessions::must_exist(read, id)?;
+        let Some(message) = store::message::held(read, id)? else { return Ok(None) };
+        let Some(lease) = store::lease::active_of_job(read, message.job)? else { return Ok(None) };
+        let (run, job) = (store::run::get(read, session.run)?, store::job::get(read, message.job)?);
+        let attempt = store::attempt::get(read, job.id, message.attempt)?;
+        let answer = attempt.answer.filter(|_| job.spec.verify.is_empty());
+        Ok(answer.map(|answer| (Hold { session, run, job, lease }, answer)))
+    })?;
+    let Some((hold, answer)) = answered else { return Ok(false) };
+    if settle::without_work(&answer).is_some() {
+        return Ok(false);
+    }
+    match settle::check(ctx, &hold, &mut settle::verify::Foreground)? {
+        settle::Checked::Good(artifacts) => settle::seal_now(ctx, &hold, &answer, &artifacts).map(|()| true),
+        settle::Checked::Bad(_) => Ok(false),
+    }
 }
 
 fn expire_session(ctx: &Ctx, id: SessionId) -> Result<Done> {
@@ -169,7 +201,11 @@ fn never_started(ctx: &Ctx, job: JobId, number: u32) -> Result<Done> {
 
 fn stop_lane(ctx: &Ctx, session: SessionId, role: &str, lane: &str) -> Result<Done> {
     let request = StopRequest { session, reason: CLOSING.to_owned(), drain: true };
-    if stop::stop(ctx, &request)?.asked { changed(format!("closed {role}/{lane} ({session}): {CLOSING}")) } else { Ok(Done::Moot) }
+    if stop::stop(ctx, &request)?.asked {
+        changed(format!("closed {role}/{lane} ({session}): {CLOSING}"))
+    } else {
+        Ok(Done::Moot)
+    }
 }
 
 fn close_session(ctx: &Ctx, session: SessionId, role: &str, lane: &str) -> Result<Done> {
@@ -181,10 +217,13 @@ fn close_session(ctx: &Ctx, session: SessionId, role: &str, lane: &str) -> Resul
     }
 }
 
-fn adopt(ctx: &Ctx, session: SessionId, job: &str) -> Result<Done> {
+fn adopt(ctx: &Ctx, session: SessionId, job: &str, launched: &mut Launched) -> Result<Done> {
     ctx.write("run drive", |tx| Ok(store::session::adopt(tx, session)?))?;
     match start::launch(ctx, session, Purpose::Host) {
-        Ok(_) => changed(format!("adopted {session} for {job}")),
+        Ok(handle) => {
+            launched.push((session, handle));
+            changed(format!("adopted {session} for {job}"))
+        }
         Err(error) if is_moot(&error) => Ok(Done::Moot),
         Err(error) => Err(error),
     }
@@ -194,7 +233,7 @@ fn is_moot(error: &Error) -> bool {
     matches!(error.code, Code::StillHeld | Code::SessionEnded | Code::SlotCovered | Code::NotRunning)
 }
 
-fn launch_lane(ctx: &Ctx, run: RunId, launch: &Launch) -> Result<Done> {
+fn launch_lane(ctx: &Ctx, run: RunId, launch: &Launch, launched: &mut Launched) -> Result<Done> {
     let request = RegisterRequest {
         role: launch.role.clone(),
         lane: launch.lane.clone(),
@@ -220,7 +259,7 @@ fn launch_lane(ctx: &Ctx, run: RunId, launch: &Launch) -> Result<Done> {
     };
     crate::os::crash::point("launch.registered");
     match start::launch(ctx, report.session, Purpose::Host) {
-        Ok(_) => {}
+        Ok(handle) => launched.push((report.session, handle)),
         Err(error) if is_moot(&error) => return Ok(Done::Moot),
         Err(error) => return Err(error),
     }
@@ -260,7 +299,11 @@ fn open_gate(ctx: &Ctx, run: RunId, job: JobId) -> Result<Done> {
             return Ok(None);
         }
         let tier = tier(job.spec.kind, job.spec.effect);
-        let why = if job.spec.gate_note.is_empty() { format!("{} waits for a person", job.name) } else { job.spec.gate_note.clone() };
+        let why = if job.spec.gate_note.is_empty() {
+            format!("{} waits for a person", job.name)
+        } else {
+            job.spec.gate_note.clone()
+        };
         let shown = serde_json::to_string(&json!({"run": run.name, "job": job.name, "attempt": job.attempt,
             "snapshot": run.generation, "why": why}))?;
         let new = NewGate {

@@ -25,6 +25,7 @@ use crate::domain::run::RunState;
 use crate::domain::session::StopKind;
 use crate::domain::world::World;
 use crate::error::{Code, Error, Kind, Next, Result};
+use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::Ctx;
@@ -120,13 +121,14 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     let mut driver = Driver::new(ctx, run.id, request, teller)?;
     let report = driver.run()?;
     driver.finish(request.stop_lanes)?;
+    driver.let_lanes_end()?;
     drop(marker);
     ctx.store()?.checkpoint_over(CHECKPOINT_BYTES / 32)?;
     Ok(report)
 }
 
 /// The run to drive: it must have been started.
-fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
     let found = ctx.read(|read| match name {
         Some(name) => find::named(read, name),
         None => find::for_writing(read, None),
@@ -194,12 +196,7 @@ enum Turn {
 }
 
 impl<'a> Driver<'a> {
-    fn new(
-        ctx: &'a Ctx,
-        run: RunId,
-        request: &'a DriveRequest,
-        teller: &'a mut dyn Teller,
-    ) -> Result<Driver<'a>> {
+    fn new(ctx: &'a Ctx, run: RunId, request: &'a DriveRequest, teller: &'a mut dyn Teller) -> Result<Driver<'a>> {
         let waiter = Waiter::start(ctx, request.interval_ms)?;
         Ok(Driver { ctx, run, request, teller, waiter, surfaced: BTreeSet::new(), said_busy: false })
     }
@@ -254,7 +251,7 @@ impl<'a> Driver<'a> {
     fn turn(&mut self) -> Result<Turn> {
         self.waiter.seen(self.ctx)?;
         let (run, world) = observe::world(self.ctx, self.run)?;
-        self.waiter.follow(&world_helpers(self.ctx, &world)?);
+        self.waiter.follow(world_helpers(self.ctx, &world)?);
         let plan = reconcile(&world, &self.ctx.clock.moment());
         self.surface(&plan);
         self.teller.show(&run.name, &world);
@@ -273,7 +270,10 @@ impl<'a> Driver<'a> {
     fn act(&mut self, plan: &Plan) -> Result<bool> {
         let mut changed = false;
         for action in &plan.actions {
-            match act::act(self.ctx, self.run, action)? {
+            let mut launched = act::Launched::new();
+            let done = act::act(self.ctx, self.run, action, &mut launched);
+            self.waiter.adopt(launched);
+            match done? {
                 Done::Changed(line) => {
                     changed = true;
                     self.teller.tell(&Told { line, ..told(action, "done") });
@@ -331,6 +331,15 @@ impl<'a> Driver<'a> {
         })
     }
 
+    /// Helpers of a run that is over end by themselves within moments: nothing lives on behind the last line.
+    fn let_lanes_end(&mut self) -> Result<()> {
+        let run = self.ctx.read(|read| Ok(store::run::get(read, self.run)?))?;
+        if run.state.is_terminal() {
+            self.waiter.wait_for_helpers();
+        }
+        Ok(())
+    }
+
     /// At the end: stops every lane when asked to, and waits until they are gone.
     fn finish(&mut self, stop_lanes: bool) -> Result<()> {
         if !stop_lanes {
@@ -348,18 +357,18 @@ impl<'a> Driver<'a> {
 }
 
 /// The helpers of a run's active sessions, to be watched for their end.
-fn world_helpers(ctx: &Ctx, world: &World) -> Result<Vec<(SessionId, crate::os::process::Identity)>> {
+fn world_helpers(ctx: &Ctx, world: &World) -> Result<Vec<(SessionId, Option<Identity>)>> {
     let hosted: Vec<SessionId> =
         world.sessions.iter().filter(|session| session.supervisor.is_some()).map(|session| session.id).collect();
     ctx.read(|read| {
         let mut helpers = Vec::new();
         for session in hosted {
             let process = store::supervisor::active(read, session)?.and_then(|supervisor| supervisor.process);
-            if let Some((pid, start, boot)) = process
-                && let (Ok(pid), Ok(start_ticks)) = (i32::try_from(pid), u64::try_from(start))
-            {
-                helpers.push((session, crate::os::process::Identity { pid, start_ticks, boot }));
-            }
+            let identity = process.and_then(|(pid, start, boot)| {
+                let (pid, start_ticks) = (i32::try_from(pid).ok()?, u64::try_from(start).ok()?);
+                Some(Identity { pid, start_ticks, boot })
+            });
+            helpers.push((session, identity));
         }
         Ok(helpers)
     })
@@ -414,7 +423,13 @@ fn next_steps(run: &Run, standing: &Standing) -> Vec<Next> {
         Standing::Paused | Standing::Stopped => {
             return vec![Next::new("operator", "go on", &["striatum", "run", "resume", "--run-id", &run.name])];
         }
-        _ => return vec![Next::new("anyone", "see what happened", &["striatum", "run", "summary", "--run-id", &run.name])],
+        _ => {
+            return vec![Next::new(
+                "anyone",
+                "see what happened",
+                &["striatum", "run", "summary", "--run-id", &run.name],
+            )];
+        }
     };
     causes.iter().take(3).map(|(subject, cause)| way_out(run, subject, *cause)).collect()
 }
@@ -424,7 +439,10 @@ pub fn way_out(run: &Run, subject: &str, cause: Cause) -> Next {
     let template = cause.ended_by().first().copied().unwrap_or("run explain {run}");
     let words: Vec<String> = std::iter::once("striatum".to_owned())
         .chain(template.split(' ').map(|word| {
-            word.replace("{job}", subject).replace("{lane}", subject).replace("{run}", &run.name).replace("{gate}", subject)
+            word.replace("{job}", subject)
+                .replace("{lane}", subject)
+                .replace("{run}", &run.name)
+                .replace("{gate}", subject)
         }))
         .collect();
     Next { argv: words, why: format!("{subject}: {cause}"), who: "person".to_owned() }

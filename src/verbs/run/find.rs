@@ -34,6 +34,12 @@ pub fn if_any(ctx: &Ctx, read: &Connection, name: Option<&str>) -> Result<Option
     for_reading(ctx, read, name).map(Some)
 }
 
+/// The run that a writing verb means, in a store that it may be the first to need.
+pub fn to_change(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+    ctx.ensure_store()?;
+    ctx.read(|read| for_writing(read, name))
+}
+
 /// The run that a writing verb means.
 pub fn for_writing(read: &Connection, name: Option<&str>) -> Result<Run> {
     if let Some(name) = name {
@@ -54,8 +60,11 @@ pub fn for_writing(read: &Connection, name: Option<&str>) -> Result<Run> {
 /// A run by its name.
 pub fn named(read: &Connection, name: &str) -> Result<Run> {
     store::run::by_name(read, name)?.ok_or_else(|| {
-        Error::new(Code::NotFound, format!("there is no run {name}"))
-            .next(Next::new("anyone", "list the runs", &["striatum", "run", "list"]))
+        Error::new(Code::NotFound, format!("there is no run {name}")).next(Next::new(
+            "anyone",
+            "list the runs",
+            &["striatum", "run", "list"],
+        ))
     })
 }
 

@@ -18,10 +18,7 @@ pub fn holder(ctx: &Ctx, run: &Run) -> Option<DriverHolder> {
 
 /// The warning, in the words of the design.
 pub fn warning(holder: &DriverHolder, then: &str) -> String {
-    format!(
-        "warning: another run drive appears active for this run (pid {} on {}); {then}",
-        holder.pid, holder.host
-    )
+    format!("warning: another run drive appears active for this run (pid {} on {}); {then}", holder.pid, holder.host)
 }
 
 /// Takes the marker; none when the run ended while this process stood by, or it may not stand by.
@@ -37,10 +34,18 @@ pub fn take(
         return Ok(Some(Some(lock)));
     }
     let other = read_driver(&path);
-    let describe = |then: &str| other.as_ref().map_or_else(|| format!("warning: another run drive appears active for this run; {then}"), |other| warning(other, then));
+    let describe = |then: &str| {
+        other.as_ref().map_or_else(
+            || format!("warning: another run drive appears active for this run; {then}"),
+            |other| warning(other, then),
+        )
+    };
     if request.exclusive {
-        return Err(Error::new(Code::DriverActive, describe("refused by --exclusive").trim_start_matches("warning: ").to_owned())
-            .next(Next::new("anyone", "see how it does", &["striatum", "status"])));
+        return Err(Error::new(
+            Code::DriverActive,
+            describe("refused by --exclusive").trim_start_matches("warning: ").to_owned(),
+        )
+        .next(Next::new("anyone", "see how it does", &["striatum", "status"])));
     }
     if request.once {
         teller.tell(&Told::note(describe("making one turn")));

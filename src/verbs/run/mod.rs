@@ -1,6 +1,9 @@
 //! The verbs of runs.
 
 pub mod act;
+pub mod amend;
+pub mod control;
+pub mod detach;
 pub mod drive;
 pub mod find;
 pub mod marker;

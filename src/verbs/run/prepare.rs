@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::domain::event::EventType;
-use crate::domain::frozen::{LaneMode, Snapshot, TreeKind};
+use crate::domain::frozen::{Autonomy, LaneMode, Snapshot, TreeKind};
 use crate::domain::gate::{is_due, tier};
 use crate::domain::id::JobId;
 use crate::domain::workflow::{Definition, Faults, Inputs, Source, Texts, freeze, hash, read};
@@ -45,6 +45,8 @@ pub struct PrepareReport {
     pub needed: Vec<String>,
     /// What is probably not meant.
     pub warnings: Vec<String>,
+    /// `autonomy = "plan"`: it is not to be started by the same command.
+    pub plans_only: bool,
     /// What to do next.
     pub next: Vec<Next>,
 }
@@ -65,6 +67,7 @@ pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
         commands: commands(&snapshot),
         needed: needed(&snapshot),
         warnings: definition.warnings.iter().map(ToString::to_string).collect(),
+        plans_only: snapshot.run.autonomy == Autonomy::Plan,
         next: vec![next],
     })
 }
@@ -76,14 +79,14 @@ pub fn load(ctx: &Ctx, workflow: &str) -> Result<Definition> {
     let inputs = Inputs {
         workflow: Source { name: shown(ctx, &path), text },
         config: source(ctx, &ctx.layout().config())?,
-        user: match user_config() {
+        user: match user_config().filter(|_| ctx.has_user_settings()) {
             Some(path) => source(ctx, &path)?,
             None => None,
         },
         git: ctx.layout().repository().is_some(),
         ..Inputs::default()
     };
-    read(&inputs).map_err(invalid)
+    crate::verbs::workflow::fit(ctx, read(&inputs).map_err(invalid)?)
 }
 
 /// Where a workflow stands.
@@ -159,14 +162,22 @@ fn check_supported(snapshot: &Snapshot) -> Result<()> {
             return Err(Error::new(Code::NotYet, format!("job {} lands, which this version can't do", job.id)));
         }
         if job.tree != TreeKind::None {
-            return Err(Error::new(Code::TreeUnsupported, format!("job {} needs a work tree of its own or of the run's tip", job.id))
-                .hint("this version runs jobs in a folder of the attempt: write `tree = \"none\"` and leave `writes` out"));
+            return Err(Error::new(
+                Code::TreeUnsupported,
+                format!("job {} needs a work tree of its own or of the run's tip", job.id),
+            )
+            .hint(
+                "this version runs jobs in a folder of the attempt: write `tree = \"none\"` and leave `writes` out",
+            ));
         }
     }
     let sandboxed = snapshot.run.lanes.iter().find(|(_, lane)| lane.sandbox == Sandbox::Scope);
     if let Some((name, _)) = sandboxed {
-        return Err(Error::new(Code::NotYet, format!("lane {name} asks for sandbox = \"scope\", which this version can't enforce"))
-            .hint("`prefer-scope` runs it with advisory rules"));
+        return Err(Error::new(
+            Code::NotYet,
+            format!("lane {name} asks for sandbox = \"scope\", which this version can't enforce"),
+        )
+        .hint("`prefer-scope` runs it with advisory rules"));
     }
     Ok(())
 }

@@ -71,23 +71,22 @@ impl Waiter {
         Ok(())
     }
 
-    /// Follows these helpers; the ended ones of before are reaped and forgotten.
-    pub fn follow(&mut self, helpers: &[(SessionId, Identity)]) {
-        self.helpers.retain(|session, handle| {
-            let is_wanted = helpers.iter().any(|(wanted, identity)| wanted == session && handle.identity() == identity);
-            if !is_wanted {
-                let _ = handle.reap();
-            }
-            is_wanted
-        });
-        for (session, identity) in helpers {
-            if !self.helpers.contains_key(session)
-                && let Some(handle) = Handle::open(identity)
-            {
-                self.helpers.insert(*session, handle);
+    /// Watches helpers that this driver launched.
+    pub fn adopt(&mut self, launched: Vec<(SessionId, Handle)>) {
+        self.helpers.extend(launched);
+    }
+
+    /// Follows the helpers of these sessions, whoever launched them; the ended ones of before are forgotten.
+    pub fn follow(&mut self, hosted: Vec<(SessionId, Option<Identity>)>) {
+        crate::os::process::reap_ended_children();
+        self.helpers.retain(|session, _| hosted.iter().any(|(wanted, _)| wanted == session));
+        for (session, identity) in hosted {
+            let Some(identity) = identity else { continue };
+            let is_followed = self.helpers.get(&session).is_some_and(|handle| *handle.identity() == identity);
+            if !is_followed && let Some(handle) = Handle::open(&identity) {
+                self.helpers.insert(session, handle);
             }
         }
-        crate::os::process::reap_ended_children();
     }
 
     /// Waits.
@@ -131,13 +130,7 @@ impl Waiter {
             watch.take();
         }
         let before = self.helpers.len();
-        self.helpers.retain(|_, handle| {
-            let ended = handle.has_ended();
-            if ended {
-                let _ = handle.reap();
-            }
-            !ended
-        });
+        self.helpers.retain(|_, handle| !handle.has_ended());
         Ok((rang, self.helpers.len() != before))
     }
 

@@ -24,10 +24,7 @@ impl Place {
     /// The place of what a session holds.
     pub fn of(ctx: &Ctx, hold: &Hold) -> Place {
         let scratch = ctx.layout().scratch(&hold.session.id.to_string());
-        Place {
-            folder: scratch.attempt(&hold.job.name, hold.lease.attempt),
-            hold: (hold.job.id, hold.lease.attempt),
-        }
+        Place { folder: scratch.attempt(&hold.job.name, hold.lease.attempt), hold: (hold.job.id, hold.lease.attempt) }
     }
 
     /// The attempt's folder.

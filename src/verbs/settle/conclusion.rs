@@ -8,7 +8,7 @@ use super::evidence;
 use super::verify::Runner;
 use super::{Checked, check, must_still_hold, unpublished, without_work};
 use crate::domain::contract::{Answer, BlockedReason, Status};
-use crate::domain::frozen::{JobType, LaneSpec, OnExitZero};
+use crate::domain::frozen::{Effect, JobType, LaneSpec, OnExitZero};
 use crate::domain::job::{Outcome, Phase};
 use crate::domain::session::LeaseState;
 use crate::error::Result;
@@ -32,10 +32,21 @@ pub struct Facts<'a> {
     pub lane: &'a LaneSpec,
     /// Its files.
     pub folder: &'a Folder,
-    /// When it exited by itself and somebody saw it.
-    pub exit_code: Option<i32>,
+    /// What is known of its exit.
+    pub exit: ExitSeen,
     /// Why it is over.
     pub watched: &'a Watched,
+}
+
+/// What is known of an agent's exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitSeen {
+    /// Its code; none when a signal ended it.
+    Yes(Option<i32>),
+    /// Its helper had died; another one watched it to its own end, without its code.
+    EndSeen,
+    /// Nobody saw anything.
+    No,
 }
 
 /// What is to be written.
@@ -138,7 +149,8 @@ fn from_output(path: &Path, pointer: &str) -> Option<std::result::Result<Value, 
     let text = std::fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text);
     let whole = serde_json::from_str::<Value>(text.trim()).ok().filter(Value::is_object);
-    let last = || text.lines().rev().find_map(|line| serde_json::from_str::<Value>(line.trim()).ok().filter(Value::is_object));
+    let last =
+        || text.lines().rev().find_map(|line| serde_json::from_str::<Value>(line.trim()).ok().filter(Value::is_object));
     let document = whole.or_else(last)?;
     match document.pointer(pointer) {
         None => Some(Err(format!("the output has nothing at {pointer}"))),
@@ -183,11 +195,47 @@ fn unanswered(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result<C
     if let Some(sign) = unavailable(facts) {
         return Ok(end(Outcome::Unavailable, sign));
     }
-    match facts.exit_code {
-        Some(0) => proven(ctx, facts, runner),
-        Some(code) => Ok(end(Outcome::Failed, format!("exit {code} without an answer{}", last_line(facts)))),
-        None => Ok(end(Outcome::Failed, "ended by a signal without an answer")),
+    match facts.exit {
+        ExitSeen::Yes(Some(0)) => proven(ctx, facts, runner),
+        ExitSeen::Yes(Some(code)) => {
+            Ok(end(Outcome::Failed, format!("exit {code} without an answer{}", last_line(facts))))
+        }
+        ExitSeen::Yes(None) => Ok(end(Outcome::Failed, "ended by a signal without an answer")),
+        ExitSeen::EndSeen | ExitSeen::No => unseen(ctx, facts, runner),
     }
+}
+
+/// Nobody saw the exit code (section 9.4). What the agent published by verb is whole, and so is what it left when it
+/// ended by itself: that is settled for it. Anything else may be half of something: the attempt is lost, not failed.
+fn unseen(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result<Conclusion> {
+    let spec = &facts.hold.job.spec;
+    let required: Vec<&str> =
+        spec.produces.iter().filter(|produce| produce.required).map(|produce| produce.name.as_str()).collect();
+    let published = ctx.read(|read| {
+        let rows = store::artifact::of_attempt(read, facts.hold.job.id, facts.hold.lease.attempt)?;
+        Ok(required.iter().all(|name| rows.iter().any(|row| row.name == *name)))
+    })?;
+    let is_whole = !required.is_empty() && (published || facts.exit == ExitSeen::EndSeen);
+    if is_whole && let seal @ Conclusion::Seal { .. } = proven(ctx, facts, runner)? {
+        return Ok(seal);
+    }
+    if spec.effect >= Effect::Shared {
+        let question = BlockedReason {
+            awaiting: format!(
+                "whether attempt {} of {} had its effect outside",
+                facts.hold.lease.attempt, facts.hold.job.name
+            ),
+            who: "whoever can look at what it changes".to_owned(),
+            action: "look, then answer with what is there and what is missing".to_owned(),
+        };
+        return Ok(Conclusion::End {
+            outcome: Outcome::UnknownOutcome,
+            detail: "its helper died, and its effects reach outside".to_owned(),
+            lesson: Lesson::default(),
+            question: Some(question),
+        });
+    }
+    Ok(end(Outcome::Lost, "its helper died, and it left no answer"))
 }
 
 /// The last words of the output, for people.
@@ -200,10 +248,11 @@ fn last_line(facts: &Facts<'_>) -> String {
 /// The lane's own signs that it can't work now.
 fn unavailable(facts: &Facts<'_>) -> Option<String> {
     let signs = &facts.lane.unavailable;
-    if let Some(code) = facts.exit_code.filter(|code| signs.exits.contains(code)) {
+    let ExitSeen::Yes(code) = facts.exit else { return None };
+    if let Some(code) = code.filter(|code| signs.exits.contains(code)) {
         return Some(format!("exit {code}"));
     }
-    if signs.patterns.is_empty() || facts.exit_code == Some(0) {
+    if signs.patterns.is_empty() || code == Some(0) {
         return None;
     }
     let tail = files::tail_text(&facts.folder.output(), 16 * 1024).unwrap_or_default();

@@ -75,6 +75,9 @@ pub fn check(ctx: &Ctx, hold: &Hold, runner: &mut dyn verify::Runner) -> Result<
             let detail = format!("verification not run: {command}: {why}");
             return Ok(Checked::Bad(Verdictless { outcome: Outcome::VerifyFailed, detail, lesson }));
         }
+        verify::Verified::Told(detail) => {
+            return Ok(Checked::Bad(Verdictless { outcome: Outcome::Interrupted, detail, lesson: Lesson::default() }));
+        }
     }
     if !hold.job.spec.verify.is_empty()
         && let Some(changed) = artifacts::changed(ctx, hold, &collected)?
@@ -182,10 +185,7 @@ pub fn must_still_hold(tx: &store::Writing<'_>, hold: &Hold, job: &store::job::J
     if is_ours && matches!(job.state, JobState::Running | JobState::Stale) {
         return Ok(());
     }
-    Err(Error::new(
-        crate::error::Code::StaleFence,
-        format!("{} was taken away while it was being settled", job.name),
-    ))
+    Err(Error::new(crate::error::Code::StaleFence, format!("{} was taken away while it was being settled", job.name)))
 }
 
 /// The report of a seal.

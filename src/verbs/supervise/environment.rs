@@ -10,6 +10,8 @@ use crate::domain::template;
 use crate::error::{Code, Error, Result};
 use crate::os::env::{LaneEnvironment, lane_environment};
 use crate::os::layout::Attempt as Folder;
+use crate::store::run::Run;
+use crate::store::session::Session;
 use crate::verbs::Ctx;
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::Laid;
@@ -17,40 +19,62 @@ use crate::verbs::work::layout::Laid;
 /// Longest argument the kernel takes with room to spare, in bytes.
 const LONGEST_ARGUMENT: usize = 120 * 1024;
 
+/// For whom a command is filled in: a session, and the attempt it works on, if there is one already.
+pub struct Seat<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// The session.
+    pub session: &'a Session,
+    /// Where its files are.
+    pub folder: &'a Folder,
+    /// What it holds; none for a resident agent, which takes work itself.
+    pub work: Option<&'a Hold>,
+}
+
+impl<'a> Seat<'a> {
+    /// The seat of a laid-out attempt.
+    pub fn of(hold: &'a Hold, laid: &'a Laid) -> Seat<'a> {
+        Seat { run: &hold.run, session: &hold.session, folder: &laid.folder, work: Some(hold) }
+    }
+}
+
 /// The agent's argv, templates replaced.
-pub fn argv(ctx: &Ctx, hold: &Hold, laid: &Laid, lane: &LaneSpec) -> Result<Vec<OsString>> {
-    let prompt = || std::fs::read_to_string(laid.folder.prompt()).ok();
+pub fn argv(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<OsString>> {
+    let folder = seat.folder;
+    let prompt = || std::fs::read_to_string(folder.prompt()).ok();
     let show = |path: &Path| Some(path.display().to_string());
-    let session = hold.session.id.to_string();
+    let session = seat.session.id.to_string();
+    let word = |of: &dyn Fn(&Hold) -> String| Some(seat.work.map_or_else(String::new, of));
     let scratch = ctx.layout().scratch(&session);
     let lookup = |name: &str| -> Option<String> {
         match name {
             "prompt" => prompt(),
-            "prompt_file" => show(&laid.folder.prompt()),
-            "packet_file" => show(&laid.folder.packet()),
-            "result_file" => show(&laid.folder.result()),
-            "inputs" => show(&laid.folder.inputs()),
-            "cwd" => show(&laid.folder.work()),
-            "scratch" => show(laid.folder.folder()),
-            "tmp" => show(&laid.folder.tmp()),
-            "run" => Some(hold.run.name.clone()),
-            "job" => Some(hold.job.name.clone()),
-            "attempt" => Some(hold.lease.attempt.to_string()),
+            "prompt_file" => show(&folder.prompt()),
+            "packet_file" => show(&folder.packet()),
+            "result_file" => show(&folder.result()),
+            "inputs" => show(&folder.inputs()),
+            "cwd" => show(&folder.work()),
+            "scratch" => show(folder.folder()),
+            "tmp" => show(&folder.tmp()),
+            "run" => Some(seat.run.name.clone()),
+            "job" => word(&|hold| hold.job.name.clone()),
+            "attempt" => word(&|hold| hold.lease.attempt.to_string()),
             "session" => Some(session.clone()),
-            "role" => Some(hold.session.role.clone()),
-            "lane" => Some(hold.session.lane.clone()),
+            "role" => Some(seat.session.role.clone()),
+            "lane" => Some(seat.session.lane.clone()),
             "model" => Some(lane.model.clone()),
-            "budget.cost_left" => Some(cost_left(hold)),
+            "budget.cost_left" => Some(cost_left(seat.run)),
             "striatum" => show(&scratch.bin().join("striatum")),
-            _ => name.strip_prefix("params.").and_then(|param| hold.run.spec.params.get(param).cloned()),
+            _ => name.strip_prefix("params.").and_then(|param| seat.run.spec.params.get(param).cloned()),
         }
     };
     lane.command.iter().map(|word| expand(word, &lookup)).collect()
 }
 
 fn expand(word: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<OsString> {
-    let expanded = template::expand(word, lookup)
-        .map_err(|error| Error::new(Code::InvalidWorkflow, format!("the lane's command can't be filled in: {error}")))?;
+    let expanded = template::expand(word, lookup).map_err(|error| {
+        Error::new(Code::InvalidWorkflow, format!("the lane's command can't be filled in: {error}"))
+    })?;
     if expanded.len() > LONGEST_ARGUMENT {
         return Err(Error::new(Code::InvalidWorkflow, format!("an argument of {} bytes is too long", expanded.len()))
             .hint("give the prompt on standard input instead: stdin = \"prompt\""));
@@ -59,39 +83,44 @@ fn expand(word: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<OsStrin
 }
 
 /// Dollars left of the run's cost budget; a very large number when it has none.
-fn cost_left(hold: &Hold) -> String {
-    let left = hold.run.spec.budget.cost_micro_usd.map_or(1_000_000_000_000, |budget| {
-        i64::try_from(budget).unwrap_or(i64::MAX).saturating_sub(hold.run.cost_micro_usd).max(0)
+fn cost_left(run: &Run) -> String {
+    let left = run.spec.budget.cost_micro_usd.map_or(1_000_000_000_000, |budget| {
+        i64::try_from(budget).unwrap_or(i64::MAX).saturating_sub(run.cost_micro_usd).max(0)
     });
     format!("{}.{:02}", left / 1_000_000, left % 1_000_000 / 10_000)
 }
 
 /// The agent's whole environment.
-pub fn for_agent(ctx: &Ctx, hold: &Hold, laid: &Laid, lane: &LaneSpec) -> Result<Vec<(OsString, OsString)>> {
-    let session = hold.session.id.to_string();
+pub fn for_agent(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<(OsString, OsString)>> {
+    let session = seat.session.id.to_string();
     let scratch = ctx.layout().scratch(&session);
-    let own: [(&str, OsString); 17] = [
+    let folder = seat.folder;
+    let mut given: Vec<(&str, OsString)> = vec![
         ("DIR", ctx.layout().root().into()),
-        ("RUN", hold.run.name.clone().into()),
-        ("JOB", hold.job.name.clone().into()),
-        ("ATTEMPT", hold.lease.attempt.to_string().into()),
+        ("RUN", seat.run.name.clone().into()),
         ("SESSION", session.into()),
-        ("ROLE", hold.session.role.clone().into()),
-        ("LANE", hold.session.lane.clone().into()),
-        ("LEASE", hold.lease.id.to_string().into()),
-        ("FENCE", hold.lease.fence.to_string().into()),
+        ("ROLE", seat.session.role.clone().into()),
+        ("LANE", seat.session.lane.clone().into()),
         ("TOKEN_FILE", scratch.token().into()),
         ("SOCKET", scratch.socket().into()),
-        ("PACKET", laid.folder.packet().into()),
-        ("PROMPT", laid.folder.prompt().into()),
-        ("RESULT", laid.folder.result().into()),
-        ("SCRATCH", laid.folder.folder().into()),
-        ("TREE", laid.folder.work().into()),
+        ("PROMPT", folder.prompt().into()),
+        ("SCRATCH", folder.folder().into()),
+        ("TREE", folder.work().into()),
         ("BIN", scratch.bin().into()),
     ];
+    if let Some(hold) = seat.work {
+        given.extend([
+            ("JOB", OsString::from(hold.job.name.clone())),
+            ("ATTEMPT", hold.lease.attempt.to_string().into()),
+            ("LEASE", hold.lease.id.to_string().into()),
+            ("FENCE", hold.lease.fence.to_string().into()),
+            ("PACKET", folder.packet().into()),
+            ("RESULT", folder.result().into()),
+        ]);
+    }
     let mut given: Vec<(String, OsString)> =
-        own.into_iter().map(|(name, value)| (format!("STRIATUM_{name}"), value)).collect();
-    given.push(("TMPDIR".to_owned(), laid.folder.tmp().into()));
+        given.into_iter().map(|(name, value)| (format!("STRIATUM_{name}"), value)).collect();
+    given.push(("TMPDIR".to_owned(), folder.tmp().into()));
     given.push(("PATH".to_owned(), path_with(&scratch.bin())));
     Ok(lane_environment(std::env::vars_os(), LaneEnvironment { named: &lane.env, given: &given })?)
 }

@@ -3,6 +3,8 @@
 //! One thread, one plain connection, one poll loop. It does not know where its requests come from (`Inbox`), and
 //! decides nothing about the run.
 
+use std::rc::Rc;
+
 use serde_json::json;
 
 use super::inbox::Inbox;
@@ -39,7 +41,7 @@ pub struct Assignment {
 /// Everything a helper holds on to.
 pub struct Host<'a> {
     /// The store, as the session.
-    pub ctx: Ctx,
+    pub ctx: Rc<Ctx>,
     /// The session.
     pub session: SessionId,
     /// The agent's lock, to be inherited by it; none while an agent of a dead helper holds it.
@@ -64,7 +66,7 @@ pub enum Onward {
 /// Lives a helper's life; returns when the session is closed or was taken away.
 pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn Inbox) -> Result<()> {
     let mut host = Host {
-        ctx: ctx.as_actor(Actor::Session(assignment.session)),
+        ctx: Rc::new(ctx.as_actor(Actor::Session(assignment.session))),
         session: assignment.session,
         lane_lock: locks.lane,
         inbox,
@@ -76,14 +78,11 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
     crate::os::crash::point("helper.claimed");
     link_binary(&host)?;
     let mut onward = if assignment.recovers { recover::recover(&mut host)? } else { onward };
-    if mode == LaneMode::Loop {
-        if let Onward::Next(granted) = onward {
-            resident::live(&mut host, granted)?;
-        }
-    } else {
-        while let Onward::Next(granted) = onward {
-            onward = life::live(&mut host, &granted)?;
-        }
+    if mode == LaneMode::Loop && !assignment.recovers {
+        resident::live(&mut host)?;
+    }
+    while let Onward::Next(granted) = onward {
+        onward = life::live(&mut host, &granted)?;
     }
     host.ctx.store()?.checkpoint_over(CHECKPOINT_BYTES)?;
     Ok(())
@@ -103,7 +102,8 @@ fn attach(host: &Host<'_>, assignment: Assignment) -> Result<Option<(Onward, Lan
         store::event::append(tx, EventType::SupervisorAttached, about, &json!({"pid": own.pid}))?;
         let run = store::run::get(tx, session.run)?;
         let mode = run.spec.lanes.get(&session.lane).map_or(LaneMode::Oneshot, |lane| lane.mode);
-        if assignment.recovers {
+        // A resident agent claims by itself, and after a death there is something to look at first.
+        if assignment.recovers || mode == LaneMode::Loop {
             return Ok(Some((Onward::Closed, mode)));
         }
         Ok(Some((onward(tx, &run, &session, &now, &Order::GoOn)?, mode)))

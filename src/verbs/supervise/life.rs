@@ -2,22 +2,25 @@
 
 use std::time::Duration;
 
+use std::rc::Rc;
+
+use super::ending;
+use super::environment::{self, Seat};
 use super::host::{Host, Onward, onward};
 use super::orders::Order;
 use super::wait::{self, Watched};
-use super::{ending, environment};
 use crate::domain::event::sha256_hex;
 use crate::domain::frozen::{LaneMode, LaneSpec, LaneStdin as Wanted};
 use crate::domain::job::Outcome;
 use crate::domain::session::{ExecutionState, LeaseState};
 use crate::domain::time::Moment;
 use crate::error::{Code, Error, Result};
-use crate::os::process::{Exit, Launched, LaneStdin, Limits, Program, StartError, spawn_lane};
+use crate::os::process::{Exit, LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
 use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self, Writing};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
-use crate::verbs::settle::{self, conclusion};
+use crate::verbs::settle::conclusion::{self, ExitSeen};
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::{self, Grant, Laid};
@@ -43,7 +46,8 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     crate::os::crash::point("agent.spawned");
     host.ctx.write("agent started", |tx| started(tx, execution, &launched))?;
     crate::os::crash::point("agent.started");
-    let watched = wait::watch(host, &wait::Watch { hold: &hold, lane: &lane, laid: &laid, deadline, launched: &launched })?;
+    let watched =
+        wait::watch(host, &wait::Watch { hold: &hold, lane: &lane, laid: &laid, deadline, launched: &launched })?;
     crate::os::crash::point("agent.ended");
     let (exit, leftovers) = end_tree(host, &hold, &launched, &watched);
     let run = Run { hold, laid, lane, execution, exit, leftovers, watched };
@@ -92,9 +96,9 @@ pub fn program(host: &Host<'_>, hold: &Hold, laid: &Laid, lane: &LaneSpec) -> Re
         Wanted::Packet => LaneStdin::File(laid.folder.packet()),
     };
     Ok(Program {
-        argv: environment::argv(&host.ctx, hold, laid, lane)?,
+        argv: environment::argv(&host.ctx, &Seat::of(hold, laid), lane)?,
         cwd: laid.folder.work(),
-        env: environment::for_agent(&host.ctx, hold, laid, lane)?,
+        env: environment::for_agent(&host.ctx, &Seat::of(hold, laid), lane)?,
         stdin,
         output: laid.folder.output(),
         tty: lane.tty && lane.mode == LaneMode::Loop,
@@ -167,7 +171,9 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
     let ending = Ending {
         exit_code: run.exit.and_then(|exit| exit.code),
         signal: run.exit.and_then(|exit| exit.signal),
-        output_bytes: std::fs::metadata(run.laid.folder.output()).ok().and_then(|found| i64::try_from(found.len()).ok()),
+        output_bytes: std::fs::metadata(run.laid.folder.output())
+            .ok()
+            .and_then(|found| i64::try_from(found.len()).ok()),
         detail: run.leftovers.clone(),
     };
     let state = if run.watched == Watched::TimedOut { ExecutionState::TimedOut } else { ExecutionState::Exited };
@@ -175,10 +181,11 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
         hold: &run.hold,
         lane: &run.lane,
         folder: &run.laid.folder,
-        exit_code: ending.exit_code,
+        exit: ExitSeen::Yes(ending.exit_code),
         watched: &run.watched,
     };
-    let conclusion = conclusion::conclude(&host.ctx, &facts, &mut settle::verify::Foreground)?;
+    let ctx = Rc::clone(&host.ctx);
+    let conclusion = conclusion::conclude(&ctx, &facts, &mut wait::Obedient { host, agent: None })?;
     crate::os::crash::point("settle.checked");
     let now = host.ctx.clock.moment();
     let order = match &run.watched {

@@ -1,11 +1,12 @@
 //! After a helper that died: watch its agent to the end, observe, and settle what can be settled (section 9.4).
 
+use std::rc::Rc;
+
 use super::host::{Host, Onward, onward};
 use super::life;
 use super::orders::Order;
 use crate::domain::event::EventType;
 use crate::domain::id::JobId;
-use crate::domain::job::Outcome;
 use crate::domain::session::ExecutionState;
 use crate::error::Result;
 use crate::os::process::{Handle, Identity, Tree, end_tree};
@@ -15,9 +16,9 @@ use crate::verbs::Ctx;
 use crate::verbs::flow::tell;
 use crate::verbs::run::act::{self, Done};
 use crate::verbs::session::must_exist;
-use crate::verbs::settle::conclusion::{self, Conclusion, Facts};
-use crate::verbs::settle::verify::Foreground;
-use crate::verbs::supervise::{ending, wait::Watched};
+use crate::verbs::settle::conclusion::{self, Conclusion, ExitSeen, Facts};
+use crate::verbs::supervise::ending;
+use crate::verbs::supervise::wait::{Obedient, Watched};
 use crate::verbs::work::claim::Granted;
 
 /// Takes over what the session holds.
@@ -43,24 +44,23 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
     };
     let hold = life::load(host, &granted)?;
     let lane = life::lane_of(&hold)?;
-    let watched = watch_to_the_end(host, agent.as_ref())?;
+    let (watched, was_alive) = watch_to_the_end(host, agent.as_ref())?;
     end_strays(host);
-    let folder =
-        host.ctx.layout().scratch(&host.session.to_string()).attempt(&hold.job.name, granted.attempt);
-    let facts = Facts { hold: &hold, lane: &lane, folder: &folder, exit_code: None, watched: &watched };
-    let conclusion = observed(conclusion::conclude(&host.ctx, &facts, &mut Foreground)?, &watched);
+    let folder = host.ctx.layout().scratch(&host.session.to_string()).attempt(&hold.job.name, granted.attempt);
+    let exit = if was_alive { ExitSeen::EndSeen } else { ExitSeen::No };
+    let facts = Facts { hold: &hold, lane: &lane, folder: &folder, exit, watched: &watched };
+    let ctx = Rc::clone(&host.ctx);
+    let conclusion = conclusion::conclude(&ctx, &facts, &mut Obedient { host, agent: None })?;
     crate::os::crash::point("recover.checked");
     finish(host, Some((&hold, agent, conclusion)))
 }
 
-/// Watches the agent by its identity until it ends, its deadline passes, or an order comes.
-fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<Watched> {
-    let Some(agent) = agent else { return Ok(Watched::Exited) };
-    let identity = agent.process.as_ref().and_then(|(pid, start, boot)| {
-        let pid = i32::try_from(*pid).ok()?;
-        Some(Identity { pid, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
-    });
-    let Some(handle) = identity.as_ref().and_then(Handle::open) else { return Ok(Watched::Exited) };
+/// Watches the agent by its identity until it ends, its deadline passes, or an order comes; and whether it was alive.
+fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<(Watched, bool)> {
+    let Some(agent) = agent else { return Ok((Watched::Exited, false)) };
+    let identity = recorded(agent).or_else(|| lock_holder(host));
+    let handle = identity.as_ref().and_then(Handle::open).filter(|handle| !handle.has_ended());
+    let Some(handle) = handle else { return Ok((Watched::Exited, false)) };
     while !handle.wait_ended(200) {
         let now = host.ctx.clock.moment();
         let verdict = if agent.deadline.as_ref().is_some_and(|deadline| deadline.is_past(&now)) {
@@ -76,10 +76,23 @@ fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<Wa
             let tree = Tree { root: handle.identity().clone(), adopts_orphans: false, spare: Vec::new() };
             let (ctx, session) = (&host.ctx, host.session);
             end_tree(&tree, 5_000, &mut || ending::strays(ctx, session));
-            return Ok(verdict);
+            return Ok((verdict, true));
         }
     }
-    Ok(Watched::Exited)
+    Ok((Watched::Exited, true))
+}
+
+/// The agent as its helper recorded it.
+fn recorded(agent: &Execution) -> Option<Identity> {
+    let (pid, start, boot) = agent.process.as_ref()?;
+    Some(Identity { pid: i32::try_from(*pid).ok()?, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
+}
+
+/// The agent as its lock tells, when its helper died before it could record it: the leader of its session.
+fn lock_holder(host: &Host<'_>) -> Option<Identity> {
+    let holders = ending::lock_holders(&host.ctx, host.session);
+    let leads = |identity: &&Identity| crate::os::process::session_id_of(identity.pid) == Some(identity.pid);
+    holders.iter().find(leads).or(holders.first()).cloned()
 }
 
 /// Ends what still carries the session: it belongs to an attempt that is over.
@@ -89,23 +102,6 @@ fn end_strays(host: &Host<'_>) {
         let tree = Tree { root: first.clone(), adopts_orphans: false, spare: Vec::new() };
         let (ctx, session) = (&host.ctx, host.session);
         end_tree(&tree, 0, &mut || ending::strays(ctx, session));
-    }
-}
-
-/// Nobody saw the exit: without an answer or proof the attempt is lost, not failed.
-fn observed(conclusion: Conclusion, watched: &Watched) -> Conclusion {
-    match conclusion {
-        Conclusion::End { outcome: Outcome::Failed | Outcome::Unsealed, lesson, question, .. }
-            if *watched == Watched::Exited =>
-        {
-            Conclusion::End {
-                outcome: Outcome::Lost,
-                detail: "its helper died, and it left no answer".to_owned(),
-                lesson,
-                question,
-            }
-        }
-        other => other,
     }
 }
 

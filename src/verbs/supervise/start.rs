@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::domain::event::EventType;
 use crate::domain::frozen::LaneMode;
 use crate::domain::id::SessionId;
+use crate::domain::job::JobEvent;
 use crate::domain::session::SessionState;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::files;
@@ -13,6 +14,7 @@ use crate::os::lock::Lock;
 use crate::os::process::{Handle, HelperCommand, spawn_helper};
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
+use crate::verbs::flow::{Step, step, tell};
 use crate::verbs::session::must_exist;
 
 /// The hidden verb of a helper.
@@ -43,7 +45,11 @@ pub fn start(ctx: &Ctx, request: &StartRequest) -> Result<StartReport> {
     Ok(StartReport {
         session: request.session,
         pid: handle.identity().pid,
-        next: vec![Next::new("operator", "see how it does", &["striatum", "supervise", "status", "--session-id", &sid])],
+        next: vec![Next::new(
+            "operator",
+            "see how it does",
+            &["striatum", "supervise", "status", "--session-id", &sid],
+        )],
     })
 }
 
@@ -102,12 +108,18 @@ fn intend(tx: &Writing<'_>, session: SessionId, purpose: Purpose) -> Result<i64>
     let run = store::run::get(tx, session.run)?;
     let is_launchable = run.spec.lanes.get(&session.lane).is_some_and(|lane| lane.mode != LaneMode::Human);
     if !is_launchable {
-        return Err(Error::new(Code::InvalidTransition, format!("lane {} is a person: nothing to start", session.lane)));
+        return Err(Error::new(
+            Code::InvalidTransition,
+            format!("lane {} is a person: nothing to start", session.lane),
+        ));
     }
     let about = store::event::About { run: Some(session.run), job: None, session: Some(session.id) };
     // The locks are ours, so whoever was there before is dead.
     if store::supervisor::end(tx, session.id, SupervisorState::Lost, "found dead")? {
         store::event::append(tx, EventType::SupervisorLost, about, &json!({}))?;
+    }
+    if purpose == Purpose::Recover {
+        lose_work(tx, session.id)?;
     }
     store::session::supervise(tx, session.id)?;
     let supervisor = store::supervisor::insert(tx, session.id, purpose == Purpose::Recover)?;
@@ -117,4 +129,15 @@ fn intend(tx: &Writing<'_>, session: SessionId, purpose: Purpose) -> Result<i64>
     };
     store::event::append(tx, kind, about, &json!({}))?;
     Ok(supervisor)
+}
+
+/// What the session holds is stale until it was observed: nobody knows yet what became of it.
+fn lose_work(tx: &Writing<'_>, session: SessionId) -> Result<()> {
+    let Some(message) = store::message::held(tx, session)? else { return Ok(()) };
+    let job = store::job::get(tx, message.job)?;
+    if job.state.is_held() {
+        step(tx, &job, &Step { event: JobEvent::Lose, reason: Some("its helper is gone"), settled: false })?;
+        tell(tx, EventType::JobStale, &job, &json!({"attempt": message.attempt, "session": session}))?;
+    }
+    Ok(())
 }

@@ -99,7 +99,14 @@ fn finish(ctx: &Ctx, request: &AnswerRequest, hold: Hold, already: bool) -> Resu
         (None, _, false) => "sealed before".to_owned(),
         (None, _, true) => "recorded; settled when you exit".to_owned(),
     };
-    Ok(AnswerReport { session: hold.session.id, job: hold.job.name, attempt: hold.lease.attempt, already, settled, message })
+    Ok(AnswerReport {
+        session: hold.session.id,
+        job: hold.job.name,
+        attempt: hold.lease.attempt,
+        already,
+        settled,
+        message,
+    })
 }
 
 /// What the session holds; a claimed job is started by its answer.
@@ -156,15 +163,19 @@ pub fn store_answer(tx: &Writing<'_>, hold: &Hold, document: &Value) -> Result<b
     match stored.answer_hash {
         Some(before) if before == hash => return Ok(true),
         Some(_) => {
-            return Err(Error::new(Code::AlreadyAnswered, format!("{} was answered before, differently", hold.job.name))
-                .hint("the first valid answer wins"));
+            return Err(Error::new(
+                Code::AlreadyAnswered,
+                format!("{} was answered before, differently", hold.job.name),
+            )
+            .hint("the first valid answer wins"));
         }
         None => {}
     }
     refuse_repeated(tx, hold, &answer)?;
     store::attempt::set_answer(tx, hold.job.id, hold.lease.attempt, &answer, &hash)?;
     store::job::set_phase(tx, hold.job.id, Phase::Answered)?;
-    let body = json!({"attempt": hold.lease.attempt, "status": answer.status, "verdict": answer.verdict, "sha256": hash});
+    let body =
+        json!({"attempt": hold.lease.attempt, "status": answer.status, "verdict": answer.verdict, "sha256": hash});
     tell(tx, EventType::JobAnswered, &hold.job, &body)?;
     Ok(false)
 }

@@ -152,7 +152,11 @@ pub fn ticks(process: &Identity) -> i64 {
 fn report(granted: &Granted, run: &Run, session: &Session, laid: layout::Laid) -> ClaimReport {
     let (sid, fence) = (session.id.to_string(), granted.fence.to_string());
     let next = vec![
-        Next::new("session", "say that you start", &["striatum", "work", "ack", "--session-id", &sid, "--fence", &fence]),
+        Next::new(
+            "session",
+            "say that you start",
+            &["striatum", "work", "ack", "--session-id", &sid, "--fence", &fence],
+        ),
         Next::new(
             "session",
             "say that it is done",

@@ -41,13 +41,17 @@ pub struct Hold {
 pub fn session(ctx: &Ctx, read: &Connection, who: &Credentials) -> Result<Session> {
     let session = must_exist(read, who.session)?;
     let vouched = ctx.actor == Actor::Session(who.session);
-    let token_fits = who.token.as_deref().is_some_and(|token| sha256_hex(token.trim().as_bytes()) == session.token_hash);
+    let token_fits =
+        who.token.as_deref().is_some_and(|token| sha256_hex(token.trim().as_bytes()) == session.token_hash);
     if !vouched && !token_fits {
         return Err(Error::new(Code::BadToken, format!("the token does not belong to {}", who.session))
             .hint("name the session's own token file with --token-file or STRIATUM_TOKEN_FILE"));
     }
     if session.supervised && !vouched {
-        return Err(Error::new(Code::CapabilityDenied, format!("{} is hosted by a helper; only its agent speaks for it", who.session)));
+        return Err(Error::new(
+            Code::CapabilityDenied,
+            format!("{} is hosted by a helper; only its agent speaks for it", who.session),
+        ));
     }
     if session.state != SessionState::Active {
         let why = session.end_reason.as_deref().unwrap_or("no reason kept");
@@ -90,8 +94,11 @@ fn ended(lease: &Lease, job: &Job) -> Error {
 
 fn nothing_held(session: SessionId) -> Error {
     let sid = session.to_string();
-    Error::new(Code::LeaseEnded, format!("{sid} holds nothing"))
-        .next(Next::new("session", "take work", &["striatum", "work", "claim", "--session-id", &sid]))
+    Error::new(Code::LeaseEnded, format!("{sid} holds nothing")).next(Next::new(
+        "session",
+        "take work",
+        &["striatum", "work", "claim", "--session-id", &sid],
+    ))
 }
 
 /// Notes that the session did something: an unsupervised one gets a new deadline.

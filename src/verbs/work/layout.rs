@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::domain::event::sha256_hex;
-use crate::domain::frozen::{JobSpec, JobType};
+use crate::domain::frozen::{JobSpec, JobType, LaneMode};
 use crate::domain::id::JobId;
 use crate::domain::job::JobState;
 use crate::domain::packet::{AnswerCommands, Input, Packet, PacketLimits, SCHEMA, Subject};
@@ -67,8 +67,9 @@ pub fn lay_out(ctx: &Ctx, grant: &Grant<'_>) -> Result<Laid> {
     let inputs = place_inputs(ctx, &folder, &facts.inputs)?;
     let packet = packet(grant, &facts, &folder, inputs);
     let bytes = serde_json::to_vec_pretty(&packet)?;
-    files::write_private(&folder.packet(), &bytes)?;
-    files::write_private(&folder.prompt(), packet.to_prompt().as_bytes())?;
+    // Laid out anew after a crash, so nothing here needs to survive a power cut.
+    files::write_scratch(&folder.packet(), &bytes)?;
+    files::write_scratch(&folder.prompt(), packet.to_prompt().as_bytes())?;
     Ok(Laid { folder, packet_hash: sha256_hex(&bytes), packet, job: facts.job })
 }
 
@@ -121,9 +122,9 @@ fn subject(read: &Connection, id: JobId) -> Result<Subject> {
         .find(|attempt| attempt.outcome == Some(crate::domain::job::Outcome::Sealed));
     Ok(Subject {
         attempt: sealed.as_ref().map_or(0, |attempt| attempt.number),
-        answer: sealed.and_then(|attempt| attempt.answer).map_or(serde_json::Value::Null, |answer| {
-            serde_json::to_value(answer).unwrap_or_default()
-        }),
+        answer: sealed
+            .and_then(|attempt| attempt.answer)
+            .map_or(serde_json::Value::Null, |answer| serde_json::to_value(answer).unwrap_or_default()),
         objective: job.spec.objective,
         job: job.name,
     })
@@ -197,9 +198,14 @@ fn bind_late(text: &str, job: &Job, folder: &Folder) -> String {
     })
 }
 
-/// The exact commands to answer with; an unsupervised session names itself, a hosted one need not.
+/// The exact commands to answer with. The environment of a hosted agent names session and fence; a resident one
+/// was started before its claim and names the fence, an unsupervised one names both.
 fn commands(grant: &Grant<'_>, spec: &JobSpec) -> AnswerCommands {
-    let words = if grant.session.supervised {
+    let lane = grant.run.spec.lanes.get(&grant.session.lane);
+    let is_resident = lane.is_some_and(|lane| lane.mode == LaneMode::Loop);
+    let words = if grant.session.supervised && is_resident {
+        format!(" --fence {}", grant.granted.fence)
+    } else if grant.session.supervised {
         String::new()
     } else {
         format!(" --session-id {} --fence {}", grant.session.id, grant.granted.fence)

@@ -6,4 +6,3 @@ pub mod hold;
 pub mod layout;
 pub mod publish;
 pub mod show;
-

@@ -44,8 +44,13 @@ pub fn publish(ctx: &Ctx, request: &PublishRequest) -> Result<PublishReport> {
     let hold = ctx.read(|read| hold::hold(ctx, read, &request.who))?;
     let produce = hold.job.spec.produces.iter().find(|produce| produce.name == request.name).ok_or_else(|| {
         let known: Vec<&str> = hold.job.spec.produces.iter().map(|produce| produce.name.as_str()).collect();
-        Error::new(Code::Usage, format!("{} does not produce {}", hold.job.name, request.name))
-            .hint(if known.is_empty() { "it declares no artifacts".to_owned() } else { format!("it produces {}", known.join(", ")) })
+        Error::new(Code::Usage, format!("{} does not produce {}", hold.job.name, request.name)).hint(
+            if known.is_empty() {
+                "it declares no artifacts".to_owned()
+            } else {
+                format!("it produces {}", known.join(", "))
+            },
+        )
     })?;
     let place = artifacts::Place::of(ctx, &hold);
     let path = request.path.clone().or_else(|| produce.path.as_ref().map(PathBuf::from)).ok_or_else(|| {

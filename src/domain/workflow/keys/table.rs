@@ -9,7 +9,7 @@ use super::Templates as T;
 use super::{Key, Kind, Level, Merge};
 
 const fn key(level: Level, name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
-    Key { level, name, kind, default, about, merge: Merge::Nearest, reserved: false }
+    Key { level, name, kind, default, about, merge: Merge::Nearest, reserved: false, widens: false }
 }
 
 impl Key {
@@ -20,6 +20,11 @@ impl Key {
 
     const fn union(mut self) -> Key {
         self.merge = Merge::Union;
+        self
+    }
+
+    const fn widens(mut self) -> Key {
+        self.widens = true;
         self
     }
 
@@ -42,7 +47,7 @@ pub const KEYS: &[Key] = &[
     key(L::Workflow, "title", Text(T::Params), "empty", "A sentence for people."),
     key(L::Workflow, "params", Named(L::Param), "none", "Values given at prepare, used as `${params.NAME}`."),
     key(L::Workflow, "autonomy", Word(&["auto", "step", "plan"]), "auto", "How much goes on without a person: `auto` stops for what is irreversible, `step` also before each write, `plan` prepares, prints and stops."),
-    key(L::Workflow, "operator_mode", Word(&["open", "constrained"]), "open", "`constrained` lets the operator act only through mediated verbs and puts every lane under a `scope` sandbox."),
+    key(L::Workflow, "operator_mode", Word(&["open", "constrained"]), "open", "`constrained` lets the operator act only through mediated verbs and puts every lane under a `scope` sandbox.").widens(),
     key(L::Workflow, "author_roles", Ids, "[\"author\"]", "Roles whose active sessions contaminate a fresh reviewer."),
     key(L::Workflow, "require_distinct_models", Flag, "false", "Refuse an author and a reviewer that declare the same model."),
     key(L::Workflow, "budget", Table(L::Budget), "see there", "Breakers of the run."),
@@ -85,41 +90,41 @@ pub const KEYS: &[Key] = &[
 
     key(L::Stop, "phrases", Texts, "[]", "Phrases in an answer or a note that stop the run.").union(),
 
-    key(L::Notify, "command", Argv(T::None), "none", "Gets one JSON document on standard input; has 10 seconds."),
+    key(L::Notify, "command", Argv(T::None), "none", "Gets one JSON document on standard input; has 10 seconds.").widens(),
     key(L::Notify, "on", Words(&["inbox", "needs_operator", "completed", "failed", "lane_parked", "driver_ended"]), "all of them", "What is worth telling."),
 
     key(L::Role, "instructions", Path, "none", "A file below `.striatum/` whose text every packet of the role begins with."),
     key(L::Role, "context", Word(&["any", "fresh"]), "any; fresh for a role that reviews", "`fresh`: a session of the role has seen nothing of the work it judges."),
     key(L::Role, "lanes", Ids, "all lanes", "The lanes that may play the role."),
 
-    key(L::Lane, "adapter", Word(super::super::adapters::NAMES), "none", "A known agent: gives `command`, `stdin`, `idle_timeout`, `sandbox` and `unavailable` where they are not written."),
-    key(L::Lane, "command", Argv(T::Launch), "the adapter's", "The command line; none means that a person does the work."),
+    key(L::Lane, "adapter", Word(super::super::adapters::NAMES), "none", "A known agent: gives `command`, `stdin`, `idle_timeout`, `sandbox` and `unavailable` where they are not written.").widens(),
+    key(L::Lane, "command", Argv(T::Launch), "the adapter's", "The command line; none means that a person does the work.").widens(),
     key(L::Lane, "mode", Word(&["oneshot", "loop", "human", "acp"]), "oneshot with a command, else human", "`oneshot` is started anew for each attempt, `loop` once and told to await work, `human` never."),
     key(L::Lane, "stdin", Word(&["null", "prompt", "packet"]), "null", "What the agent reads on standard input."),
     key(L::Lane, "result_from", Text(T::None), "none", "Where an answer stands that is neither a verb nor `result.json`: `stdout-json` or `stdout-json:/pointer`."),
     key(L::Lane, "model", Text(T::Params), "none", "The declared model; also `${model}`."),
-    key(L::Lane, "env", EnvNames, "[]", "Environment variables that pass through; an unset one refuses the launch."),
+    key(L::Lane, "env", EnvNames, "[]", "Environment variables that pass through; an unset one refuses the launch.").widens(),
     key(L::Lane, "timeout", Duration, "45m", "The whole attempt."),
     key(L::Lane, "idle_timeout", DurationOrOff, "off; 15m with an adapter", "No output, verb, file change or CPU time in the agent's process tree."),
     key(L::Lane, "max_sessions", Count { min: 1, max: 1_000 }, "4", "Sessions of the lane at once, over all runs of the store.").stricter(),
     key(L::Lane, "fallback", Ids, "[]", "Lanes that may take the job when this one is unavailable."),
     key(L::Lane, "unavailable", Table(L::Unavailable), "the adapter's", "How the agent says that it can't work now."),
-    key(L::Lane, "sandbox", Word(&["off", "prefer-scope", "scope"]), "off; prefer-scope with an adapter", "What confines the lane: nothing, the kernel where it can, the kernel or no launch."),
-    key(L::Lane, "write_paths", Folders, "[]", "Folders outside the tree that a sandboxed lane may write."),
-    key(L::Lane, "build_dirs", Paths, "[]", "Folders inside the tree that a sandboxed lane may write beside its scope."),
+    key(L::Lane, "sandbox", Word(&["off", "prefer-scope", "scope"]), "off; prefer-scope with an adapter", "What confines the lane: nothing, the kernel where it can, the kernel or no launch.").widens(),
+    key(L::Lane, "write_paths", Folders, "[]", "Folders outside the tree that a sandboxed lane may write.").widens(),
+    key(L::Lane, "build_dirs", Paths, "[]", "Folders inside the tree that a sandboxed lane may write beside its scope.").widens(),
     key(L::Lane, "tty", Flag, "false", "The agent gets a terminal (`loop` only)."),
-    key(L::Lane, "own_sandbox", Word(&["none", "off_inside", "instead"]), "none", "The agent's own sandbox: it has none, it is switched off inside ours, or it stands in for ours."),
+    key(L::Lane, "own_sandbox", Word(&["none", "off_inside", "instead"]), "none", "The agent's own sandbox: it has none, it is switched off inside ours, or it stands in for ours.").widens(),
 
     key(L::Unavailable, "exits", Exits, "[]", "Exit codes that mean it."),
     key(L::Unavailable, "patterns", Texts, "[]", "Substrings of the last output that mean it."),
     key(L::Unavailable, "give_up", Duration, "8h", "When cooling down turns into waiting for a person."),
 
-    key(L::Tree, "setup", Commands(T::Launch), "[]", "Commands that make a new work tree usable."),
+    key(L::Tree, "setup", Commands(T::Launch), "[]", "Commands that make a new work tree usable.").widens(),
     key(L::Tree, "setup_timeout", Duration, "15m", "Limit of all setup commands together."),
-    key(L::Tree, "copy", Paths, "[]", "Files copied from the principal checkout, such as `.env`."),
-    key(L::Tree, "cache", Paths, "[]", "Folders seeded from the last tree, such as `target`."),
+    key(L::Tree, "copy", Paths, "[]", "Files copied from the principal checkout, such as `.env`.").widens(),
+    key(L::Tree, "cache", Paths, "[]", "Folders seeded from the last tree, such as `target`.").widens(),
     key(L::Tree, "discard", Globs, "[]", "Droppings that are never sealed."),
-    key(L::Tree, "dir", Text(T::None), ".striatum/worktrees", "Where work trees stand."),
+    key(L::Tree, "dir", Text(T::None), ".striatum/worktrees", "Where work trees stand.").widens(),
 
     key(L::Job, "id", Id, "required", "Names the job in its run."),
     key(L::Job, "type", Word(&["generic", "draft", "build", "test", "review", "synthesis", "checkpoint", "land"]), "generic", "What it is; a `checkpoint` is a person's gate, `land` moves the result to its target."),
@@ -132,12 +137,12 @@ pub const KEYS: &[Key] = &[
     key(L::Job, "prompt", Path, "none", "A file below `.striatum/` that says more."),
     key(L::Job, "inputs", Texts, "[]", "Artifacts wanted beside those of direct needs, as `job.name`."),
     key(L::Job, "tree", Word(&["own", "tip", "none"]), "own with `writes`; tip for review, test, synthesis; else none", "Where it works: a tree of its own, one at the run's tip, an empty folder."),
-    key(L::Job, "writes", Globs, "[]", "What it may change; a bare folder means everything below."),
-    key(L::Job, "forbids", Globs, "[]", "What it may not change, though `writes` covers it."),
+    key(L::Job, "writes", Globs, "[]", "What it may change; a bare folder means everything below.").widens(),
+    key(L::Job, "forbids", Globs, "[]", "What it may not change, though `writes` covers it.").widens(),
     key(L::Job, "produces", List(L::Produce), "[]", "Artifacts it leaves."),
-    key(L::Job, "verify", Commands(T::Launch), "[]", "Commands that must pass before the job is sealed."),
+    key(L::Job, "verify", Commands(T::Launch), "[]", "Commands that must pass before the job is sealed.").widens(),
     key(L::Job, "process", Table(L::Process), "none", "Commands that `process run` may run."),
-    key(L::Job, "process_execution", Flag, "false", "`process run` may run any command."),
+    key(L::Job, "process_execution", Flag, "false", "`process run` may run any command.").widens(),
     key(L::Job, "effect", Word(&["read", "write", "shared", "outward"]), "derived", "How far it reaches; may only raise what follows from the other keys."),
     key(L::Job, "shared", Ids, "[]", "Resources it uses that others use too."),
     key(L::Job, "outward", Flag, "false", "It acts outside the repository."),
@@ -164,14 +169,14 @@ pub const KEYS: &[Key] = &[
     key(L::Produce, "kind", Text(T::None), "empty", "A word for readers."),
     key(L::Produce, "required", Flag, "true", "The job can't be sealed without it."),
 
-    key(L::Process, "build", Commands(T::Params), "[]", "Builds."),
-    key(L::Process, "test", Commands(T::Params), "the job's `verify`", "Tests."),
-    key(L::Process, "lint", Commands(T::Params), "[]", "Linters."),
+    key(L::Process, "build", Commands(T::Params), "[]", "Builds.").widens(),
+    key(L::Process, "test", Commands(T::Params), "the job's `verify`", "Tests.").widens(),
+    key(L::Process, "lint", Commands(T::Params), "[]", "Linters.").widens(),
 
     key(L::Ephemeral, "resource", Id, "required", "Its name, one of the job's `shared`."),
-    key(L::Ephemeral, "create", Argv(T::Launch), "required", "Makes it."),
-    key(L::Ephemeral, "check", Argv(T::Launch), "required", "Exits 0 when it is there and healthy."),
-    key(L::Ephemeral, "destroy", Argv(T::Launch), "required", "Takes it away."),
+    key(L::Ephemeral, "create", Argv(T::Launch), "required", "Makes it.").widens(),
+    key(L::Ephemeral, "check", Argv(T::Launch), "required", "Exits 0 when it is there and healthy.").widens(),
+    key(L::Ephemeral, "destroy", Argv(T::Launch), "required", "Takes it away.").widens(),
 
     key(L::Reviews, "range", Text(T::Params), "required", "Commits that exist, as `A..B`."),
 ];

@@ -7,7 +7,7 @@ use super::super::jobs::{self, Job, has_no_worker};
 use super::{Facts, nearest_hint};
 use crate::domain::frozen::{JobType, Reviews};
 use crate::domain::graph::{self, Ancestors, Node};
-use crate::domain::scope;
+use crate::domain::scope::Reach;
 
 /// Every fault that shows only between jobs.
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Fault> {
@@ -26,8 +26,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Fault> {
     }
     for (at, job) in facts.jobs.iter().enumerate() {
         check.inputs(at, job);
-        check.overlaps(at, job);
     }
+    check.overlaps();
     check.faults
 }
 
@@ -108,8 +108,19 @@ impl<'a> Check<'a> {
             let message = format!("job `{}` is reviewed by the role that wrote it, `{role}`", subject.spec.id);
             self.fault(job, "role", message, "give the review a role of its own").warning = true;
         }
+        let authors = &self.facts.run.author_roles;
+        if let Some(role) = subject.spec.role.as_ref().filter(|role| job.spec.fresh && !authors.contains(role)) {
+            let message = format!(
+                "`{}` is fresh of {} only, and `{role}` worked `{}`",
+                job.spec.id,
+                authors.join(", "),
+                subject.spec.id
+            );
+            let hint = format!("write `author_roles = [{}\"{role}\"]` at the top", quoted(authors));
+            self.fault(job, "reviews", message, hint).warning = true;
+        }
         if job.spec.same_model {
-            let model = jobs::model(&job.spec, self.facts.settings).unwrap_or_default().to_owned();
+            let model = jobs::model(&job.spec, &self.facts.settings.lanes).unwrap_or_default().to_owned();
             let message =
                 format!("`{}` and its review `{}` declare the same model, {model}", subject.spec.id, job.spec.id);
             let distinct = self.facts.run.require_distinct_models;
@@ -168,26 +179,31 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether a later job of the file may run beside this one and change the same paths.
-    fn overlaps(&mut self, at: usize, job: &'a Job) {
-        for (other_at, other) in self.facts.jobs.iter().enumerate().skip(at + 1) {
-            let is_ordered = self.ancestors[at].has(other_at) || self.ancestors[other_at].has(at);
-            if is_ordered || job.spec.allow_overlap || other.spec.allow_overlap {
-                continue;
-            }
-            let one = (job.spec.writes.as_slice(), job.spec.forbids.as_slice());
-            let two = (other.spec.writes.as_slice(), other.spec.forbids.as_slice());
-            if let Some((first, second)) = scope::may_overlap(one, two) {
-                let scopes = if first == second { format!("`{first}`") } else { format!("`{first}` and `{second}`") };
-                let (one, two) = (&job.spec.id, &other.spec.id);
-                let message = format!("`{one}` and `{two}` may run side by side, and their scopes meet: {scopes}");
-                let hint = format!(
-                    "order them (`needs = [\"{}\"]`), narrow one of the scopes, or write `allow_overlap = true`",
-                    job.spec.id
-                );
-                self.fault(other, "writes", message, hint);
+    /// Whether jobs that may run side by side can change the same paths.
+    fn overlaps(&mut self) {
+        let may_meet = |(_, job): &(usize, &Job)| !job.spec.writes.is_empty() && !job.spec.allow_overlap;
+        let writers = self.facts.jobs.iter().enumerate().filter(may_meet);
+        let writers: Vec<(usize, &Job, Reach<'_>)> =
+            writers.map(|(at, job)| (at, job, Reach::new(&job.spec.writes, &job.spec.forbids))).collect();
+        for (index, (at, job, reach)) in writers.iter().enumerate() {
+            for (other_at, other, other_reach) in &writers[index + 1..] {
+                if self.ancestors[*at].has(*other_at) || self.ancestors[*other_at].has(*at) {
+                    continue;
+                }
+                if let Some(patterns) = reach.meets(other_reach) {
+                    self.overlap(job, other, patterns);
+                }
             }
         }
+    }
+
+    fn overlap(&mut self, job: &Job, other: &Job, (first, second): (&str, &str)) {
+        let scopes = if first == second { format!("`{first}`") } else { format!("`{first}` and `{second}`") };
+        let (one, two) = (&job.spec.id, &other.spec.id);
+        let message = format!("`{one}` and `{two}` may run side by side, and their scopes meet: {scopes}");
+        let hint =
+            format!("order them (`needs = [\"{one}\"]`), narrow one of the scopes, or write `allow_overlap = true`");
+        self.fault(other, "writes", message, hint);
     }
 
     fn nearest(&self, name: &str, job: &Job) -> String {
@@ -195,4 +211,8 @@ impl<'a> Check<'a> {
             self.positions.keys().filter(|id| **id != job.spec.id).map(|id| (*id).to_owned()).collect();
         nearest_hint(name, others.iter())
     }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("{name:?}, ")).collect()
 }

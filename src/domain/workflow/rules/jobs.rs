@@ -186,12 +186,13 @@ impl Check<'_> {
             let hint = format!("its other keys make it {least:?}; an effect can only be raised").to_lowercase();
             self.fault("effect", message, hint);
         }
-        if let Some(ephemeral) = spec.ephemeral.as_ref().filter(|it| !it.resource.is_empty()) {
-            if !spec.shared.contains(&ephemeral.resource) {
-                let message = format!("`{}` is no shared resource of job `{}`", ephemeral.resource, spec.id);
-                let hint = format!("write `shared = [\"{}\"]`", ephemeral.resource);
-                self.fault("ephemeral", message, hint);
-            }
+        if let Some(ephemeral) = &spec.ephemeral
+            && !ephemeral.resource.is_empty()
+            && !spec.shared.contains(&ephemeral.resource)
+        {
+            let message = format!("`{}` is no shared resource of job `{}`", ephemeral.resource, spec.id);
+            let hint = format!("write `shared = [\"{}\"]`", ephemeral.resource);
+            self.fault("ephemeral", message, hint);
         }
     }
 
