@@ -8,14 +8,18 @@ mod control;
 mod dashboard;
 mod drive;
 mod events;
+mod gate;
 mod go;
 mod help;
 mod inbox;
 mod job;
+mod lane;
 mod logs;
 mod output;
 mod pages;
+mod person;
 mod quickstart;
+mod review;
 mod run;
 mod session;
 mod status;
@@ -103,6 +107,21 @@ enum Verb {
     /// The agent's side: claim, publish, answer
     #[command(subcommand)]
     Work(work::Work),
+    /// See what waits for a person's word, and say it
+    #[command(subcommand)]
+    Gate(gate::Gate),
+    /// Answer a job that asked; its next attempt is told
+    Answer(person::Answer),
+    /// Work a job yourself
+    Take(person::Take),
+    /// Give a job back that you took
+    Give(person::Give),
+    /// Judge over reviews
+    #[command(subcommand)]
+    Review(review::Review),
+    /// See how lanes do, and pause them
+    #[command(subcommand)]
+    Lane(lane::Lane),
     /// Check, show, draw and write workflows
     #[command(subcommand)]
     Workflow(workflow::Workflow),
@@ -158,6 +177,12 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Session(verb) => verb.run(session, output),
         Verb::Supervise(verb) => verb.run(session, output),
         Verb::Work(verb) => verb.run(session, output),
+        Verb::Gate(verb) => verb.run(session, output),
+        Verb::Answer(verb) => verb.run(session, output),
+        Verb::Take(verb) => verb.run(session, output),
+        Verb::Give(verb) => verb.run(session, output),
+        Verb::Review(verb) => verb.run(session, output),
+        Verb::Lane(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
     }

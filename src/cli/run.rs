@@ -7,11 +7,13 @@ use clap::{Args, Subcommand};
 use super::call::Session;
 use super::control::{Amend, Cancel, Which};
 use super::drive::Drive;
+use super::gate::onward_text;
 use super::go::Go;
 use super::output::{Output, next_text};
 use super::summary;
 use crate::error::{Code, Error, Result};
 use crate::verbs::run::prepare::{PrepareReport, PrepareRequest};
+use crate::verbs::run::retry::{RetryReport, RetryRequest};
 use crate::verbs::run::start::StartRequest;
 
 /// Prepare, start, drive and look at runs
@@ -33,6 +35,8 @@ pub enum Run {
     Graph(summary::Graph),
     /// Tell why each job is where it is, and what would move it
     Explain(summary::Explain),
+    /// Give failed, canceled or stopped jobs their tries back
+    RetryJob(RetryJob),
     /// Launch nothing more; lanes finish
     Pause(Which),
     /// Undo pause and stop
@@ -57,6 +61,7 @@ impl Run {
             Run::Summary(summary) => summary.run(session, output),
             Run::Graph(graph) => graph.run(session, output),
             Run::Explain(explain) => explain.run(session, output),
+            Run::RetryJob(retry) => retry.run(session, output),
             Run::Pause(which) => which.pause(session, output),
             Run::Resume(which) => which.resume(session, output),
             Run::Stop(which) => which.stop(session, output),
@@ -141,4 +146,48 @@ impl Start {
         });
         Ok(0)
     }
+}
+
+/// Which jobs, and why.
+#[derive(Args)]
+pub struct RetryJob {
+    /// The jobs; the one that the run stopped for when left out (can be repeated)
+    #[arg(value_name = "JOB")]
+    jobs: Vec<String>,
+    /// The run; the only live one, else the newest, when left out
+    #[arg(long, value_name = "RUN")]
+    run_id: Option<String>,
+    /// Every failed job that the run did not go on without
+    #[arg(long)]
+    failed: bool,
+    /// A word for whoever works them next
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// The lane of the next attempt
+    #[arg(long, value_name = "LANE")]
+    lane: Option<String>,
+    /// Why; recorded
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+impl RetryJob {
+    fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        let RetryJob { jobs, run_id, failed, note, lane, reason } = self;
+        let report = session.call(&RetryRequest { run: run_id, jobs, failed, note, lane, reason })?;
+        output.report(&report, retried);
+        Ok(0)
+    }
+}
+
+fn retried(report: &RetryReport) -> String {
+    let mut text = String::new();
+    for job in &report.retried {
+        let why = job.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
+        text.push_str(&format!("{} was {} and is {}{why}\n", job.job, job.was, job.state));
+    }
+    if report.back > 0 {
+        text.push_str(&format!("{} other canceled jobs are back\n", report.back));
+    }
+    text + &onward_text(&report.run, &report.onward)
 }

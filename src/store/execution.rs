@@ -154,6 +154,16 @@ pub fn session_of_process(read: &Connection, process: (i64, i64, &str)) -> Store
         .optional()?)
 }
 
+const BY_PID: &str = "SELECT session_id FROM execution WHERE pid = :pid AND pid_boot = :boot ORDER BY id DESC LIMIT 1";
+
+/// The session whose execution had this number last: of use only where the number can't have been given again.
+pub fn session_of_pid(read: &Connection, pid: i64, boot: &str) -> StoreResult<Option<SessionId>> {
+    Ok(read
+        .prepare_cached(BY_PID)?
+        .query_row(named_params! {":pid": pid, ":boot": boot}, |row| row.get(0))
+        .optional()?)
+}
+
 fn execution_row(row: &Row<'_>) -> rusqlite::Result<Execution> {
     Ok(Execution {
         id: row.get("id")?,

@@ -33,6 +33,8 @@ pub struct Gate {
     pub decided_at: Option<Timestamp>,
     /// By whom.
     pub decided_by: Option<String>,
+    /// How it was known that a person decided.
+    pub how: Option<String>,
     /// The person's words.
     pub note: Option<String>,
 }
@@ -129,6 +131,22 @@ pub fn count_open(read: &Connection, run: RunId) -> StoreResult<u32> {
     Ok(read.prepare_cached(COUNT_OPEN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
 }
 
+const NEWEST_OF_JOB: &str = "SELECT * FROM gate WHERE job_id = :job ORDER BY id DESC LIMIT 1";
+
+/// A job's newest gate, whatever its state.
+pub fn newest_of_job(read: &Connection, job: JobId) -> StoreResult<Option<Gate>> {
+    Ok(read.prepare_cached(NEWEST_OF_JOB)?.query_row(named_params! {":job": job}, gate_row).optional()?)
+}
+
+const OF_RUN: &str = "SELECT * FROM gate WHERE run_id = :run ORDER BY id DESC LIMIT :limit";
+
+/// The newest gates of a run, newest first, decided ones too.
+pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Gate>> {
+    let mut statement = read.prepare_cached(OF_RUN)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, gate_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// A person's decision.
 pub struct Decided<'a> {
     /// The new state.
@@ -164,6 +182,7 @@ fn gate_row(row: &Row<'_>) -> rusqlite::Result<Gate> {
         opened_at: row.get("opened_at")?,
         decided_at: row.get("decided_at")?,
         decided_by: row.get("decided_by")?,
+        how: row.get("how")?,
         note: row.get("note")?,
     })
 }

@@ -437,7 +437,7 @@ pub fn count_up(tx: &Writing<'_>, id: JobId, counter: Counter) -> StoreResult<()
     Ok(())
 }
 
-const FORGIVE: &str = "UPDATE job SET strikes = 0, requeues = 0 WHERE id = :id";
+const FORGIVE: &str = "UPDATE job SET strikes = 0, requeues = 0, revisions = 0 WHERE id = :id";
 
 /// A person gives the job its tries back.
 pub fn forgive(tx: &Writing<'_>, id: JobId) -> StoreResult<()> {

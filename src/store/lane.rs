@@ -58,6 +58,15 @@ pub fn parked(read: &Connection) -> StoreResult<Vec<ParkedLane>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const NAMES: &str = "SELECT name FROM lane ORDER BY name";
+
+/// Every lane that something is known of.
+pub fn names(read: &Connection) -> StoreResult<Vec<String>> {
+    let mut statement = read.prepare_cached(NAMES)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const PUT: &str = "INSERT INTO lane (name, parked_at, parked_reason, cooling_boot, cooling_ms, cooling_since_boot,
     cooling_since_ms, cooling_step)
   VALUES (:name, :parked_at, :parked_reason, :boot, :ms, :since_boot, :since_ms, :step)

@@ -29,6 +29,7 @@ use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::Ctx;
+use crate::verbs::read::ways;
 use crate::verbs::ctx::CHECKPOINT_BYTES;
 
 /// What `run drive` is asked.
@@ -431,19 +432,21 @@ fn next_steps(run: &Run, standing: &Standing) -> Vec<Next> {
             )];
         }
     };
-    causes.iter().take(3).map(|(subject, cause)| way_out(run, subject, *cause)).collect()
+    match causes.as_slice() {
+        [(subject, cause)] => ways_out(run, subject, *cause),
+        several => {
+            several.iter().flat_map(|(subject, cause)| ways_out(run, subject, *cause).into_iter().next()).collect()
+        }
+    }
+    .into_iter()
+    .take(MOST_NEXT)
+    .collect()
 }
 
-/// The literal command that ends a cause.
-pub fn way_out(run: &Run, subject: &str, cause: Cause) -> Next {
-    let template = cause.ended_by().first().copied().unwrap_or("run explain {run}");
-    let words: Vec<String> = std::iter::once("striatum".to_owned())
-        .chain(template.split(' ').map(|word| {
-            word.replace("{job}", subject)
-                .replace("{lane}", subject)
-                .replace("{run}", &run.name)
-                .replace("{gate}", subject)
-        }))
-        .collect();
-    Next { argv: words, why: format!("{subject}: {cause}"), who: "person".to_owned() }
+/// Most commands that one answer proposes.
+const MOST_NEXT: usize = 3;
+
+/// The literal commands that end a cause.
+pub fn ways_out(run: &Run, subject: &str, cause: Cause) -> Vec<Next> {
+    ways::out_of(cause, &ways::Subject { run: &run.name, job: Some(subject), ..ways::Subject::default() })
 }

@@ -9,5 +9,6 @@ pub mod find;
 pub mod marker;
 pub mod observe;
 pub mod prepare;
+pub mod retry;
 pub mod start;
 pub mod wait;
