@@ -206,7 +206,11 @@ impl Desk<'_> {
         let mut items = Vec::new();
         for due in &self.look.world.gates_due {
             let job = store::job::get(self.read, due.job)?;
-            let note = if job.spec.gate_note.is_empty() { format!("{} waits for a person", job.name) } else { job.spec.gate_note };
+            let note = if job.spec.gate_note.is_empty() {
+                format!("{} waits for a person", job.name)
+            } else {
+                job.spec.gate_note
+            };
             let subject = Subject { job: Some(&job.name), ..self.subject() };
             items.push(Item {
                 id: job.name.clone(),

@@ -72,7 +72,10 @@ mod tests {
     fn commands_are_literal() {
         let subject = Subject { run: "demo-1", job: Some("draft"), ..Subject::default() };
         assert_eq!(first(Cause::NeedsContext, &subject), "striatum answer draft '...' --run-id demo-1");
-        assert_eq!(first(Cause::Gate, &Subject { gate: Some("g3"), ..subject }), "striatum gate approve g3 --run-id demo-1");
+        assert_eq!(
+            first(Cause::Gate, &Subject { gate: Some("g3"), ..subject }),
+            "striatum gate approve g3 --run-id demo-1"
+        );
         assert_eq!(
             first(Cause::LaneParked, &Subject { lane: Some("claude"), ..subject }),
             "striatum lane resume claude"
@@ -85,13 +88,8 @@ mod tests {
 
     #[test]
     fn no_command_keeps_a_word_to_be_replaced() {
-        let subject = Subject {
-            run: "demo-1",
-            job: Some("draft"),
-            role: Some("author"),
-            lane: Some("codex"),
-            gate: Some("g1"),
-        };
+        let subject =
+            Subject { run: "demo-1", job: Some("draft"), role: Some("author"), lane: Some("codex"), gate: Some("g1") };
         for cause in Cause::ALL {
             for next in out_of(*cause, &subject) {
                 assert!(
