@@ -21,8 +21,8 @@ pub struct Next {
 
 impl Next {
     /// A next command from its words.
-    pub fn new(who: &str, why: impl Into<String>, argv: &[&str]) -> Self {
-        Next { argv: argv.iter().map(|word| (*word).to_owned()).collect(), why: why.into(), who: who.to_owned() }
+    pub fn new(who: &str, why: impl Into<String>, argv: &[impl AsRef<str>]) -> Self {
+        Next { argv: argv.iter().map(|word| word.as_ref().to_owned()).collect(), why: why.into(), who: who.to_owned() }
     }
 }
 
@@ -394,8 +394,9 @@ impl From<crate::domain::workflow::amend::AmendFault> for Error {
             AmendFault::Unknown { hint, .. } | AmendFault::Value { hint, .. } => error.hint(hint),
             AmendFault::Fixed { .. } => error
                 .hint("scope, edges, commands and verify never change under a run: cancel it and prepare a new one"),
-            AmendFault::NeedsJob { .. } => error
-                .hint(format!("`striatum run amend JOB --set ..`; a job's keys are {}", JOB_KEYS.join(", "))),
+            AmendFault::NeedsJob { .. } => {
+                error.hint(format!("`striatum run amend JOB --set ..`; a job's keys are {}", JOB_KEYS.join(", ")))
+            }
             AmendFault::NoJob { known, .. } => error.hint(format!("it has {}", known.join(", "))),
         }
     }

@@ -8,5 +8,7 @@ mod support;
 mod control;
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/trust.rs"]
+mod trust;
 #[path = "cli/workflow.rs"]
 mod workflow;

@@ -3,8 +3,8 @@
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
 mod call;
-mod control;
 mod config;
+mod control;
 mod drive;
 mod go;
 mod help;
@@ -14,6 +14,7 @@ mod quickstart;
 mod run;
 mod session;
 mod supervise;
+mod trust;
 mod work;
 mod workflow;
 
@@ -64,6 +65,8 @@ pub struct Globals {
 enum Verb {
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
+    /// Let the commands run that config.toml and workflows name
+    Trust(trust::Trust),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -124,6 +127,7 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Trust(trust) => trust.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),

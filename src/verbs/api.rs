@@ -66,9 +66,11 @@ macro_rules! verbs {
 
 use super::run::{amend, control, prepare, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{config, session, work, workflow};
+use super::{config, session, trust, work, workflow};
 
 verbs! {
+    "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
+    "trust_show" Anyone trust::ShowRequest => trust::TrustReport, trust::show;
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
     "run_start" Operator start::StartRequest => start::StartReport, start::start;
     "run_pause" Operator control::PauseRequest => control::ControlReport, control::pause;

@@ -11,6 +11,7 @@ pub mod run;
 pub mod session;
 pub mod settle;
 pub mod supervise;
+pub mod trust;
 pub mod work;
 pub mod workflow;
 

@@ -4,6 +4,7 @@ pub mod act;
 pub mod amend;
 pub mod control;
 pub mod drive;
+pub mod files;
 pub mod find;
 pub mod marker;
 pub mod observe;
