@@ -12,9 +12,8 @@ use super::go::Go;
 use super::output::{Output, next_text};
 use super::summary;
 use crate::error::{Code, Error, Result};
-use crate::verbs::run::prepare::{PrepareReport, PrepareRequest};
-use crate::verbs::run::retry::{RetryReport, RetryRequest};
 use crate::verbs::run::prepare::{Base, PrepareReport, PrepareRequest};
+use crate::verbs::run::retry::{RetryReport, RetryRequest};
 use crate::verbs::run::start::StartRequest;
 
 /// Prepare, start, drive and look at runs
