@@ -7,7 +7,9 @@ use crate::support::{TestRepo, wait_until};
 
 /// The literal commands that a document offers.
 pub fn next_commands(document: &Value) -> Vec<String> {
-    let words = |next: &Value| next["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let words = |next: &Value| {
+        next["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect::<Vec<_>>().join(" ")
+    };
     document["next"].as_array().unwrap().iter().map(words).collect()
 }
 
@@ -95,9 +97,12 @@ fn resume_says_when_a_stop_file_stands() {
     repo.write(".striatum/STOP", "");
     repo.json(&["run", "pause"]).ok();
     let resumed = repo.json(&["run", "resume"]).ok().value();
-    assert!(resumed["notes"][0].as_str().unwrap().ends_with(
-        "/repo/.striatum/STOP stands: nothing is launched until a person removes it"
-    ));
+    assert!(
+        resumed["notes"][0]
+            .as_str()
+            .unwrap()
+            .ends_with("/repo/.striatum/STOP stands: nothing is launched until a person removes it")
+    );
     assert!(next_commands(&resumed)[0].starts_with("rm "));
     assert!(repo.file(".striatum/STOP").exists());
 }
@@ -147,15 +152,18 @@ fn a_budget_that_is_spent_is_raised_and_the_run_goes_on() {
     insta::assert_snapshot!(amended);
     repo.drive().ok();
     assert_eq!(repo.count("snapshot"), 2);
-    assert_eq!(repo.story(&["run."]), [
-        "run.prepared", "run.started", "run.needs_operator", "run.amended", "run.revived", "run.completed"
-    ]);
+    assert_eq!(
+        repo.story(&["run."]),
+        ["run.prepared", "run.started", "run.needs_operator", "run.amended", "run.revived", "run.completed"]
+    );
 }
 
 #[test]
 fn a_pending_message_follows_the_lane_of_its_job() {
     let repo = TestRepo::new();
-    repo.workflow("w", r#"
+    repo.workflow(
+        "w",
+        r#"
         [lanes.one]
         command = "@agent"
         [lanes.two]
@@ -164,7 +172,8 @@ fn a_pending_message_follows_the_lane_of_its_job() {
         id = "draft"
         role = "author"
         tree = "none"
-    "#);
+    "#,
+    );
     repo.start("w");
     repo.drive().exits(4);
     let wrong = repo.json(&["run", "amend", "draft", "--set", "lane=tow", "--reason", "x"]).refused(2, "usage");

@@ -131,7 +131,12 @@ fn revive(tx: &Writing<'_>, run: &Run, changed: &[Changed]) -> Result<bool> {
     let may_move = |key: &str| {
         matches!(
             key,
-            "budget.launches" | "budget.cost_usd" | "budget.active_time" | "budget.no_progress" | "max_active_jobs" | "lane"
+            "budget.launches"
+                | "budget.cost_usd"
+                | "budget.active_time"
+                | "budget.no_progress"
+                | "max_active_jobs"
+                | "lane"
         )
     };
     let is_revived = run.state == RunState::NeedsOperator && changed.iter().any(|change| may_move(&change.key));
@@ -144,9 +149,10 @@ fn revive(tx: &Writing<'_>, run: &Run, changed: &[Changed]) -> Result<bool> {
 /// From when a job's new values hold, where that is not at once.
 fn from_when(job: &Job) -> Option<String> {
     match job.state {
-        JobState::Claimed | JobState::Running => {
-            Some(format!("{} is at attempt {}, which goes on as it was; the next one is amended", job.name, job.attempt))
-        }
+        JobState::Claimed | JobState::Running => Some(format!(
+            "{} is at attempt {}, which goes on as it was; the next one is amended",
+            job.name, job.attempt
+        )),
         JobState::Completed | JobState::Skipped => {
             Some(format!("{} is {}; it would hold if something sends it back", job.name, job.state))
         }
