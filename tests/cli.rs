@@ -10,5 +10,7 @@ mod control;
 mod drive;
 #[path = "cli/freshness.rs"]
 mod freshness;
+#[path = "cli/trust.rs"]
+mod trust;
 #[path = "cli/workflow.rs"]
 mod workflow;

@@ -26,6 +26,7 @@ mod status;
 mod summary;
 mod supervise;
 mod table;
+mod trust;
 mod work;
 mod workflow;
 
@@ -93,6 +94,8 @@ enum Verb {
     Events(events::Events),
     /// Show everything on one screen
     Dashboard(dashboard::Dashboard),
+    /// Let the commands run that config.toml and workflows name
+    Trust(trust::Trust),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -172,6 +175,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Logs(verb) => verb.run(session, output),
         Verb::Events(verb) => verb.run(session, output),
         Verb::Dashboard(verb) => verb.run(session, output),
+        Verb::Trust(trust) => trust.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),

@@ -61,13 +61,18 @@ fn is_orphaned(session: &SessionView) -> bool {
         && session.helper == LockState::Free
 }
 
+/// Helpers that may take over from a dead one before what it held is given up: a fault that kills every one of them
+/// must end in a named question, not in a loop.
+const RECOVERIES: u32 = 3;
+
 fn reap(world: &World, plan: &mut Plan) {
     for session in by_id(world).into_iter().filter(|session| is_orphaned(session)) {
         let started = session
             .held
             .as_ref()
             .filter(|held| matches!(held.agent, Some(ExecutionState::Running)) || session.agent == LockState::Held);
-        plan.actions.push(match started {
+        let is_hopeless = session.recoveries >= RECOVERIES && session.agent == LockState::Free;
+        plan.actions.push(match started.filter(|_| !is_hopeless) {
             Some(held) => Action::Recover { session: session.id, job: held.name.clone() },
             None if session.agent == LockState::Held => Action::Recover { session: session.id, job: String::from("-") },
             None => Action::MarkLost { session: session.id },

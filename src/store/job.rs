@@ -132,6 +132,15 @@ pub fn by_name(read: &Connection, run: RunId, name: &str) -> StoreResult<Option<
     Ok(read.prepare_cached(BY_NAME)?.query_row(named_params! {":run": run, ":name": name}, job_row).optional()?)
 }
 
+const SPECS: &str = "SELECT spec FROM job WHERE run_id = :run ORDER BY position";
+
+/// What the jobs of a run are, in the order of the workflow.
+pub fn specs(read: &Connection, run: RunId) -> StoreResult<Vec<JobSpec>> {
+    let mut statement = read.prepare_cached(SPECS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok(row.get::<_, Json<JobSpec>>(0)?.0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const LINES: &str =
     "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
   FROM job WHERE run_id = :run ORDER BY position LIMIT :limit";
