@@ -212,7 +212,8 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
         return;
     }
     let mut idle = covering(world, slot, plan);
-    let mut lane_room = slot.free_leases;
+    let claiming = world.sessions.iter().filter(|session| session.lane == slot.lane && will_claim(session, world));
+    let mut lane_room = slot.free_leases.saturating_sub(u32::try_from(claiming.count()).unwrap_or(u32::MAX));
     for offer in offers {
         if offer.not_before.as_ref().is_some_and(|moment| !moment.is_past(now)) {
             wake(plan, offer.not_before.as_ref().unwrap_or(now));
