@@ -1,5 +1,6 @@
 //! The operating system's rooms against real processes, real locks and real git.
 
+#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "os/alone.rs"]
@@ -10,5 +11,9 @@ mod git;
 mod lane;
 #[path = "os/layout.rs"]
 mod layout;
+#[path = "os/locks.rs"]
+mod locks;
+#[path = "os/output.rs"]
+mod output;
 #[path = "os/tree.rs"]
 mod tree;

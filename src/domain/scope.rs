@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-pub use overlap::may_overlap;
+pub use overlap::{Reach, may_overlap};
 
 /// Names that no glob takes in, at any depth and in any case: what git, editors and agents obey without asking.
 pub const PROTECTED: &[&str] = &[

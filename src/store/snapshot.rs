@@ -169,8 +169,14 @@ fn ambiguous(read: &Connection, run: &Run, slots: &[(String, Option<String>)]) -
 }
 
 fn stale(read: &Connection, run: &Run) -> StoreResult<Vec<StaleView>> {
-    let jobs = job::in_state(read, run.id, JobState::Stale, LOOK)?;
-    Ok(jobs.into_iter().map(|job| StaleView { job: job.id, name: job.name }).collect())
+    let mut views = Vec::new();
+    for job in job::in_state(read, run.id, JobState::Stale, LOOK)? {
+        // A lease means that a second helper is looking at it.
+        if lease::active_of_job(read, job.id)?.is_none() {
+            views.push(StaleView { job: job.id, name: job.name });
+        }
+    }
+    Ok(views)
 }
 
 fn gates_due(read: &Connection, run: &Run, waiting: &[job::Job]) -> StoreResult<Vec<JobView>> {

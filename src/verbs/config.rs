@@ -10,7 +10,7 @@ use super::run::prepare::{invalid, load, source, user_config};
 use crate::domain::contract;
 use crate::domain::workflow::keys::{Level, json_schema};
 use crate::domain::workflow::{Setting, read_config};
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 
 /// What `config show` is asked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct ShowRequest {
 }
 
 /// What `config show` tells.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ShowReport {
     /// Every key with its value and origin, in the order of the reference.
     pub settings: Vec<Setting>,
@@ -39,11 +39,9 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
             let repository = source(ctx, &ctx.layout().config())?;
             let user = user_config().map(|path| source(ctx, &path)).transpose()?.flatten();
             let config = read_config(repository.as_ref(), user.as_ref()).map_err(|faults| {
-                let mut error = invalid(faults);
-                if error.code == Code::InvalidWorkflow {
-                    error.code = Code::InvalidConfig;
-                }
-                error
+                let count = faults.errors();
+                let message = format!("{count} fault{} in the configuration", if count == 1 { "" } else { "s" });
+                Error { code: Code::InvalidConfig, message, ..invalid(faults) }
             })?;
             (config.settings, config.warnings)
         }
@@ -64,11 +62,18 @@ pub enum Schema {
     Result,
 }
 
-/// The JSON Schema of a document.
-pub fn schema(of: Schema) -> Value {
-    match of {
+/// What `config schema` is asked.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct SchemaRequest {
+    /// Which document.
+    pub of: Schema,
+}
+
+/// Gives the JSON Schema of a document.
+pub fn schema(_: &Ctx, request: &SchemaRequest) -> Result<Value> {
+    Ok(match request.of {
         Schema::Workflow => json_schema(Level::Workflow),
         Schema::Config => json_schema(Level::Config),
         Schema::Result => contract::json_schema(),
-    }
+    })
 }

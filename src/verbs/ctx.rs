@@ -42,12 +42,16 @@ impl Actor {
     }
 }
 
+/// Where it is said that something takes long.
+type Notice = Box<dyn FnMut(&str)>;
+
 /// What every verb is given.
 pub struct Ctx {
     layout: Layout,
     has_store: bool,
     store: OnceCell<Store>,
     pooled: bool,
+    user_settings: bool,
     busy_ms: u64,
     /// The clock.
     pub clock: Clock,
@@ -57,7 +61,8 @@ pub struct Ctx {
     pub exe: PathBuf,
     /// The caller's key: the same key gets the first answer again.
     pub request_id: Option<String>,
-    notices: RefCell<Box<dyn FnMut(&str)>>,
+    person: Option<String>,
+    notices: RefCell<Notice>,
 }
 
 impl Ctx {
@@ -69,11 +74,13 @@ impl Ctx {
             has_store,
             store: OnceCell::new(),
             pooled: false,
+            user_settings: true,
             busy_ms: BUSY_MS,
             clock: Clock,
             actor,
             exe,
             request_id: None,
+            person: None,
             notices: RefCell::new(Box::new(|_| {})),
         }
     }
@@ -85,11 +92,13 @@ impl Ctx {
             has_store: self.has_store,
             store: OnceCell::new(),
             pooled: self.pooled,
+            user_settings: self.user_settings,
             busy_ms: self.busy_ms,
             clock: self.clock,
             actor,
             exe: self.exe.clone(),
             request_id: None,
+            person: None,
             notices: RefCell::new(Box::new(|_| {})),
         }
     }
@@ -98,6 +107,17 @@ impl Ctx {
     pub fn pooled(mut self) -> Ctx {
         self.pooled = true;
         self
+    }
+
+    /// Looks at the repository's configuration alone from now on.
+    pub fn without_user_settings(mut self) -> Ctx {
+        self.user_settings = false;
+        self
+    }
+
+    /// Whether the user's own configuration counts.
+    pub fn has_user_settings(&self) -> bool {
+        self.user_settings
     }
 
     /// Uses one plain connection.
@@ -122,6 +142,19 @@ impl Ctx {
     pub fn with_request(mut self, key: Option<String>) -> Ctx {
         self.request_id = key;
         self
+    }
+
+    /// A person asks; `how` that is known goes into what they decide.
+    pub fn with_person(mut self, how: String) -> Ctx {
+        self.person = Some(how);
+        self
+    }
+
+    /// How it is known that a person asks. No document can say so: only a mouth that looked.
+    pub fn person(&self) -> Result<&str> {
+        self.person
+            .as_deref()
+            .ok_or_else(|| Error::new(Code::PersonRequired, "only a person may do this").hint("type it in a terminal"))
     }
 
     /// Says that something takes long.
@@ -205,25 +238,21 @@ pub fn open(dir: Option<&Path>) -> Result<Ctx> {
     let cwd = std::env::current_dir()?;
     let variable = std::env::var_os("STRIATUM_DIR").map(PathBuf::from);
     let found = discover(Search { flag: dir, variable: variable.as_deref(), cwd: &cwd })?;
-    Ok(Ctx::new(found, Actor::User { name: crate::os::user_name() }, PathBuf::from("/proc/self/exe")))
+    Ok(Ctx::new(found, Actor::User { name: crate::os::user_name() }, own_program()))
 }
 
-/// An operator's verb is refused to a lane of this store: by its environment, or because an ancestor is an agent.
+/// This program's file, as helpers are started from it: it survives an upgrade on disk.
+pub fn own_program() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+/// An operator's verb is refused to a lane of this store: its processes, or whoever bears its marks.
 pub fn refuse_lanes(ctx: &Ctx) -> Result<()> {
-    if !ctx.has_store() {
-        return Ok(());
+    match super::person::own_lane(ctx)? {
+        None => Ok(()),
+        Some(session) => Err(Error::new(Code::CapabilityDenied, format!("this is not for a lane ({session})"))
+            .hint("report what you need with `striatum work block --needs-context`")),
     }
-    let own = crate::os::process::own_pid();
-    for entry in crate::os::process::ancestors(own) {
-        let identity = entry.identity();
-        let start = i64::try_from(identity.start_ticks).unwrap_or(i64::MAX);
-        let process = (i64::from(identity.pid), start, identity.boot.as_str());
-        if let Some(session) = ctx.read(|read| Ok(crate::store::execution::session_of_process(read, process)?))? {
-            return Err(Error::new(Code::CapabilityDenied, format!("this is not for a lane ({session})"))
-                .hint("report what you need with `striatum work block --needs-context`"));
-        }
-    }
-    Ok(())
 }
 
 /// The time, for a mouth that stamps lines.

@@ -51,25 +51,38 @@ pub fn validate(ctx: &Ctx, request: &ValidateRequest) -> Result<ValidateReport> 
     let names = if request.workflows.is_empty() { all(ctx)? } else { request.workflows.clone() };
     let mut valid = Vec::new();
     let mut refusals: Vec<Error> = Vec::new();
+    let mut next = None;
     for name in &names {
         match load(ctx, name) {
-            Ok(definition) => valid.push(Valid {
-                jobs: definition.jobs.len(),
-                warnings: definition.warnings.iter().map(ToString::to_string).collect(),
-                workflow: definition.run.workflow,
-                file: definition.file,
-            }),
+            Ok(definition) => {
+                next.get_or_insert_with(|| go(name, &definition));
+                valid.push(Valid {
+                    jobs: definition.jobs.len(),
+                    warnings: definition.warnings.iter().map(ToString::to_string).collect(),
+                    workflow: definition.run.workflow,
+                    file: definition.file,
+                });
+            }
             Err(error) => refusals.push(error),
         }
     }
     if let Some(error) = together(refusals) {
         return Err(error);
     }
-    let next = valid.first().map(|first| {
-        let go = ["striatum", "run", "go", "-w", first.workflow.as_str()];
-        Next::new("operator", "prepare, start and drive a run of it", &go)
-    });
     Ok(ValidateReport { valid, next: next.into_iter().collect() })
+}
+
+/// The command that runs a workflow, with a place for each value that it must be given.
+fn go(name: &str, definition: &Definition) -> Next {
+    let mut argv: Vec<String> = ["striatum", "run", "go", "-w", name].map(str::to_owned).into();
+    for (param, _) in definition.params.iter().filter(|(_, param)| param.required) {
+        match param.as_str() {
+            "task" => argv.extend(["--task".to_owned(), "..".to_owned()]),
+            param => argv.extend(["--param".to_owned(), format!("{param}=..")]),
+        }
+    }
+    let why = "prepare, start and drive a run of it".to_owned();
+    Next { argv, why, who: "operator".to_owned() }
 }
 
 /// What `workflow show` is asked.
@@ -188,47 +201,53 @@ pub fn graph(ctx: &Ctx, request: &GraphRequest) -> Result<GraphReport> {
 /// What `workflow generate` is asked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GenerateRequest {
-    /// The kind; the kinds are listed in the error otherwise.
+    /// The kind; the error for another one lists them.
     pub kind: String,
-    /// Where to write it; none gives the text alone.
-    pub output: Option<PathBuf>,
 }
 
 /// What `workflow import` is asked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ImportRequest {
+    /// The file's name as it is shown.
+    pub file: String,
     /// A workflow of the daemon-based system.
-    pub file: PathBuf,
-    /// Where to write it; none gives the text alone.
-    pub output: Option<PathBuf>,
+    pub text: String,
 }
 
-/// A text, and where it went.
+/// A workflow as text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TextReport {
     /// TOML.
     pub text: String,
-    /// The file that was written.
-    pub written: Option<PathBuf>,
-    /// What is probably not meant, or has no meaning here.
+    /// What has no meaning here.
     pub warnings: Vec<String>,
-    /// What to do next.
-    pub next: Vec<Next>,
 }
 
-/// Writes a workflow to start from.
-pub fn generate(request: &GenerateRequest) -> Result<TextReport> {
+/// Gives a workflow to start from.
+pub fn generate(_: &Ctx, request: &GenerateRequest) -> Result<TextReport> {
     let text = template(&request.kind).ok_or_else(|| unknown_kind(&request.kind))?;
-    written(text, request.output.as_deref(), Vec::new())
+    Ok(TextReport { text, warnings: Vec::new() })
 }
 
 /// Translates a workflow of the daemon-based system.
-pub fn import(request: &ImportRequest) -> Result<TextReport> {
-    let file = request.file.display().to_string();
-    let text = std::fs::read_to_string(&request.file)
-        .map_err(|error| Error::new(Code::NotFound, format!("{file} can't be read")).cause(error))?;
-    let Imported { text, warnings } = translation::import(&file, &text).map_err(invalid)?;
-    written(text, request.output.as_deref(), warnings.iter().map(ToString::to_string).collect())
+pub fn import(_: &Ctx, request: &ImportRequest) -> Result<TextReport> {
+    let Imported { text, warnings } = translation::import(&request.file, &request.text).map_err(invalid)?;
+    Ok(TextReport { text, warnings: warnings.iter().map(ToString::to_string).collect() })
+}
+
+/// Writes a text to a new file, as this process and never for another; a file that exists is somebody's work.
+pub fn save(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::fs::File::create_new(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Error::new(Code::Usage, format!("{} exists already", path.display())).hint("name another file, or move it")
+        }
+        _ => Error::from(error),
+    })?;
+    file.write_all(text.as_bytes())?;
+    Ok(())
 }
 
 /// Judges a definition by the repository around it: write paths that reach what no lane may, globs that match nothing
@@ -309,24 +328,4 @@ fn unknown_kind(kind: &str) -> Error {
         }
         None => error,
     }
-}
-
-/// Writes a new file; one that exists is somebody's work.
-fn written(text: String, output: Option<&Path>, warnings: Vec<String>) -> Result<TextReport> {
-    let Some(path) = output else {
-        return Ok(TextReport { text, written: None, warnings, next: Vec::new() });
-    };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut file = std::fs::File::create_new(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Error::new(Code::Usage, format!("{} exists already", path.display())).hint("name another file, or move it")
-        }
-        _ => Error::from(error),
-    })?;
-    file.write_all(text.as_bytes())?;
-    let shown = path.display().to_string();
-    let next = Next::new("anyone", "see whether it fits here", &["striatum", "workflow", "validate", &shown]);
-    Ok(TextReport { text, written: Some(path.to_owned()), warnings, next: vec![next] })
 }

@@ -151,6 +151,29 @@ fn the_helpers_own_children_and_impostors_are_spared() {
 }
 
 #[test]
+fn whoever_asks_is_in_the_tree_by_descent_or_by_adoption_or_is_not() {
+    alone("tree::whoever_asks_is_in_the_tree_by_descent_or_by_adoption_or_is_not", || {
+        let folder = TempDir::new().unwrap();
+        let launched = agent(&folder, "(setsid sleep 61 &); sleep 62 & echo ready; wait");
+        until("both sleep", || tree(&launched).members().iter().filter(|entry| entry.name == "sleep").count() == 2);
+        let mut check = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = i32::try_from(check.id()).unwrap();
+        let with_check = Tree { spare: vec![pid], ..tree(&launched) };
+        for entry in with_check.members() {
+            assert!(with_check.contains(entry.pid), "{entry:?}");
+            let by_descent = Tree { adopts_orphans: false, ..with_check.clone() };
+            assert_eq!(by_descent.contains(entry.pid), entry.parent != own_pid() || entry.pid == with_check.root.pid);
+        }
+        for outside in [pid, own_pid(), 1, 0, -1] {
+            assert!(!with_check.contains(outside), "{outside}");
+        }
+        check.kill().unwrap();
+        check.wait().unwrap();
+        end(&launched, 0);
+    });
+}
+
+#[test]
 fn orphans_are_reaped_one_by_one_and_the_agent_is_not() {
     alone("tree::orphans_are_reaped_one_by_one_and_the_agent_is_not", || {
         let folder = TempDir::new().unwrap();

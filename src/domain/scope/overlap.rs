@@ -6,33 +6,66 @@
 /// How many spellings of `{a,b}` are looked at before the pattern counts as "anything".
 const SPELLINGS: usize = 64;
 
-/// A pattern of each side that can name the same path, unless a `forbids` of either side takes it out.
-pub fn may_overlap<'a>(
-    (writes, forbids): (&'a [String], &[String]),
-    (other_writes, other_forbids): (&'a [String], &[String]),
-) -> Option<(&'a str, &'a str)> {
-    for one in writes.iter().filter(|glob| !is_taken_out(glob, other_forbids)) {
-        for other in other_writes.iter().filter(|glob| !is_taken_out(glob, forbids)) {
-            if globs_meet(one, other) {
-                return Some((one, other));
+/// A scope made ready for many comparisons.
+#[derive(Clone, Debug)]
+pub struct Reach<'a> {
+    patterns: Vec<Pattern<'a>>,
+    forbids: &'a [String],
+}
+
+#[derive(Clone, Debug)]
+struct Pattern<'a> {
+    text: &'a str,
+    /// What every path that matches begins with.
+    prefix: String,
+    spellings: Vec<String>,
+}
+
+impl<'a> Reach<'a> {
+    /// The reach of a job's globs.
+    pub fn new(writes: &'a [String], forbids: &'a [String]) -> Reach<'a> {
+        let pattern =
+            |text: &'a String| Pattern { text, prefix: super::literal_prefix(text), spellings: spellings(text) };
+        Reach { patterns: writes.iter().map(pattern).collect(), forbids }
+    }
+
+    /// A pattern of each side that can name the same path, unless a `forbids` of either side takes it out.
+    pub fn meets<'b>(&self, other: &Reach<'b>) -> Option<(&'a str, &'b str)> {
+        for one in &self.patterns {
+            for two in &other.patterns {
+                let may_meet = lies_in(&one.prefix, &two.prefix) || lies_in(&two.prefix, &one.prefix);
+                if may_meet && !one.is_taken_out(other.forbids) && !two.is_taken_out(self.forbids) && one.meets(two) {
+                    return Some((one.text, two.text));
+                }
             }
         }
+        None
     }
-    None
 }
 
-/// Whether everything below a pattern's literal prefix is forbidden by a bare path.
-fn is_taken_out(pattern: &str, forbids: &[String]) -> bool {
-    let prefix = super::literal_prefix(pattern);
-    forbids.iter().filter(|forbid| !super::has_meta(forbid)).any(|forbid| {
-        let forbid = forbid.trim_end_matches('/');
-        prefix.strip_prefix(forbid).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
+impl Pattern<'_> {
+    /// Whether everything below the literal prefix is forbidden by a bare path.
+    fn is_taken_out(&self, forbids: &[String]) -> bool {
+        let bare = forbids.iter().filter(|forbid| !super::has_meta(forbid));
+        bare.map(|forbid| forbid.trim_end_matches('/')).any(|forbid| lies_in(&self.prefix, forbid))
+    }
+
+    fn meets(&self, other: &Pattern<'_>) -> bool {
+        self.spellings.iter().any(|one| other.spellings.iter().any(|other| paths_meet(&parts(one), &parts(other))))
+    }
 }
 
-fn globs_meet(one: &str, other: &str) -> bool {
-    let (ones, others) = (spellings(one), spellings(other));
-    ones.iter().any(|one| others.iter().any(|other| paths_meet(&parts(one), &parts(other))))
+/// Whether a path is a folder or lies below it; the empty one holds everything.
+fn lies_in(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether two scopes, each of `writes` and `forbids`, can name the same path: a pattern of each that does.
+pub fn may_overlap<'a>(
+    (writes, forbids): (&'a [String], &'a [String]),
+    (other_writes, other_forbids): (&'a [String], &'a [String]),
+) -> Option<(&'a str, &'a str)> {
+    Reach::new(writes, forbids).meets(&Reach::new(other_writes, other_forbids))
 }
 
 fn spellings(pattern: &str) -> Vec<String> {
@@ -135,8 +168,9 @@ mod tests {
     use super::*;
 
     fn both(one: &str, other: &str) -> bool {
-        let forth = globs_meet(one, other);
-        assert_eq!(forth, globs_meet(other, one), "{one} and {other} must agree both ways");
+        let (one, other) = ([one.to_owned()], [other.to_owned()]);
+        let forth = may_overlap((&one, &[]), (&other, &[])).is_some();
+        assert_eq!(forth, may_overlap((&other, &[]), (&one, &[])).is_some(), "{one:?} and {other:?} both ways");
         forth
     }
 

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::definition::{Definition, Param};
 use super::fault::{Fault, Faults, Place};
+use super::jobs::mark_same_models;
 use super::keys;
 use super::settings::FileRef;
 use crate::domain::frozen::{JobSpec, LaneSpec, Reviews, RunSpec, Snapshot, TreeSpec};
@@ -50,12 +51,27 @@ pub fn freeze(
         }
         bind_job(job, &reading.params);
     }
+    bind_run(&mut run, &reading.params);
+    // Models may be parameters: only now is it known whether they differ.
+    mark_same_models(jobs.iter_mut(), &run.lanes);
+    reading.faults.extend(alike(definition, &run, &jobs));
     if !reading.faults.is_empty() {
         return Err(Faults(reading.faults));
     }
-    bind_run(&mut run, &reading.params);
     run.params = reading.params;
     Ok(Snapshot { schema: SNAPSHOT_SCHEMA.to_owned(), run, jobs })
+}
+
+/// Reviews of the author's own model, where the workflow asks for another.
+fn alike(definition: &Definition, run: &RunSpec, jobs: &[JobSpec]) -> Vec<Fault> {
+    let alike = jobs.iter().filter(|job| run.require_distinct_models && job.same_model);
+    let fault = |job: &JobSpec| {
+        let subject = job.reviewed_job().unwrap_or_default();
+        let message = format!("`{subject}` and its review `{}` would be of the same model", job.id);
+        let key = format!("jobs.{}.reviews", job.id);
+        Fault::new(&Place::whole(&definition.file), key, message).hint("give their lanes different models")
+    };
+    alike.map(fault).collect()
 }
 
 /// The bytes whose hash names a snapshot: its JSON, whose order of keys is that of the frozen types.

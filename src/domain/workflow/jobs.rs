@@ -8,7 +8,8 @@ use super::fault::Place;
 use super::section::Section;
 use super::settings::{FileRef, Settings, word};
 use crate::domain::frozen::{
-    Effect, Ephemeral, JobSpec, JobType, LaneMode, OnExitZero, Produce, Reviews, RoleContext, RoleSpec, TreeKind,
+    Effect, Ephemeral, JobSpec, JobType, LaneMode, LaneSpec, OnExitZero, Produce, Reviews, RoleContext, RoleSpec,
+    TreeKind,
 };
 
 /// The role of a review that names none.
@@ -50,7 +51,7 @@ pub(super) fn jobs(tables: &[Section], settings: &mut Settings, git: bool) -> Ve
         job.spec.tree = tree(&job.spec, &job.section, git);
         job.spec.effect = job.spec.effect.max(least_effect(&job.spec, &job.section));
     }
-    mark_same_models(&mut jobs, settings);
+    mark_same_models(jobs.iter_mut().map(|job| &mut job.spec), &settings.lanes);
     jobs
 }
 
@@ -237,17 +238,19 @@ fn tree(spec: &JobSpec, section: &Section, git: bool) -> TreeKind {
     }
 }
 
-fn mark_same_models(jobs: &mut [Job], settings: &Settings) {
-    let models: BTreeMap<String, String> =
-        jobs.iter().filter_map(|job| Some((job.spec.id.clone(), model(&job.spec, settings)?.to_owned()))).collect();
-    for job in jobs {
-        let subject = job.spec.reviewed_job().and_then(|subject| models.get(subject));
-        job.spec.same_model = subject.is_some() && subject.map(String::as_str) == model(&job.spec, settings);
+/// Stamps reviews whose lane declares the model of the lane that they judge.
+pub(super) fn mark_same_models<'a>(jobs: impl Iterator<Item = &'a mut JobSpec>, lanes: &BTreeMap<String, LaneSpec>) {
+    let mut jobs: Vec<&mut JobSpec> = jobs.collect();
+    let declared = |job: &JobSpec| Some((job.id.clone(), model(job, lanes)?.to_owned()));
+    let models: BTreeMap<String, String> = jobs.iter().filter_map(|job| declared(job)).collect();
+    for job in &mut jobs {
+        let subject = job.reviewed_job().and_then(|subject| models.get(subject));
+        job.same_model = subject.is_some() && subject.map(String::as_str) == model(job, lanes);
     }
 }
 
 /// The model that a job's lane declares.
-pub(super) fn model<'a>(spec: &JobSpec, settings: &'a Settings) -> Option<&'a str> {
-    let lane = settings.lanes.get(spec.lane.as_ref()?)?;
+pub(super) fn model<'a>(job: &JobSpec, lanes: &'a BTreeMap<String, LaneSpec>) -> Option<&'a str> {
+    let lane = lanes.get(job.lane.as_ref()?)?;
     Some(lane.model.as_str()).filter(|model| !model.is_empty())
 }

@@ -5,6 +5,7 @@
 //! parameters in place. Nothing here opens a file.
 
 pub mod adapters;
+pub mod amend;
 mod definition;
 mod fault;
 mod freeze;

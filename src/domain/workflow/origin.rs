@@ -1,15 +1,15 @@
 //! Each setting with its value and where that comes from, for people who ask why.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::adapters;
 use super::fault::Place;
 use super::keys::{self, Key, Kind, Level};
-use super::section::{Section, Value};
+use super::section::{Section, Value, duration};
 
 /// A key of the configuration with the value that holds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// The full name, as in `lanes.claude.timeout`.
     pub key: String,
@@ -69,7 +69,7 @@ fn from_adapter(adapter: &adapters::Adapter, key: &Key) -> Option<Json> {
     match (key.level, key.name) {
         (Level::Lane, "command") => Some(json!(adapter.command)),
         (Level::Lane, "stdin") => Some(json!(adapter.stdin)),
-        (Level::Lane, "idle_timeout") => Some(json!(crate::domain::time::show_duration(adapters::IDLE_TIMEOUT_MS))),
+        (Level::Lane, "idle_timeout") => Some(json!(duration(adapters::IDLE_TIMEOUT_MS))),
         (Level::Lane, "sandbox") => Some(json!(adapters::SANDBOX)),
         (Level::Unavailable, "patterns") => Some(json!(adapter.patterns)),
         _ => None,

@@ -10,7 +10,6 @@ use serde_json::{Value as Json, json};
 use super::fault::Place;
 use super::keys::{self, Level, Merge};
 use crate::domain::frozen::Reviews;
-use crate::domain::time::show_duration;
 
 /// A value with its place and those of its parts.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +45,7 @@ impl Value {
         Some(match self {
             Value::Text(text) => json!(text),
             Value::Texts(texts) | Value::Argv(texts) => json!(texts),
-            Value::Millis(ms) => json!(show_duration(*ms)),
+            Value::Millis(ms) => json!(duration(*ms)),
             Value::Off => json!("off"),
             Value::Count(count) => json!(count),
             Value::Flag(flag) => json!(flag),
@@ -58,6 +57,14 @@ impl Value {
             Value::Section(_) | Value::Named(_) | Value::List(_) => return None,
         })
     }
+}
+
+/// A duration as a file could hold it: one number, one unit.
+pub(super) fn duration(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let fitting = units.into_iter().find(|(length, _)| ms.is_multiple_of(*length));
+    let (length, unit) = fitting.unwrap_or((1, "ms"));
+    format!("{}{unit}", ms / length)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "amounts are at most a billion dollars, shown for people")]
@@ -277,5 +284,19 @@ fn amount(value: &Value) -> u64 {
         Value::Millis(amount) | Value::MicroUsd(amount) => *amount,
         Value::Count(count) => u64::from(*count),
         _ => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+    use crate::domain::time::parse_duration;
+
+    #[test]
+    fn a_duration_is_shown_as_it_can_be_read() {
+        assert_eq!([90_000, 3_600_000, 604_800_000, 1_250].map(duration), ["90s", "1h", "7d", "1250ms"]);
+        for ms in [1, 999, 1_000, 61_000, 86_400_000, 90_061_001] {
+            assert_eq!(parse_duration(&duration(ms)), Some(ms));
+        }
     }
 }

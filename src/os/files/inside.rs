@@ -180,7 +180,7 @@ mod tests {
         symlink("sub/ok", base.join("in")).unwrap();
         symlink("sub", base.join("folder")).unwrap();
         symlink("loop", base.join("loop")).unwrap();
-        rustix::fs::mknodat(CWD, base.join("pipe"), rustix::fs::FileType::Fifo, Mode::from(0o600), 0).unwrap();
+        nix::unistd::mkfifo(&base.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(base.join("socket")).unwrap();
         folder
     }

@@ -73,9 +73,27 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
     write_with(path, 0o600, |file| file.write_all(bytes))
 }
 
+/// Writes a file whole (0600) that need not outlive a power cut: what an attempt reads, and no later boot.
+///
+/// # Errors
+/// What the disk says; the old file is then untouched.
+pub fn write_scratch(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
+    let write = || {
+        let mut draft = tempfile::Builder::new().prefix(".new-").tempfile_in(folder_of(path))?;
+        draft.write_all(bytes)?;
+        draft.persist(path)?;
+        Ok(())
+    };
+    write().map_err(Fault::at::<io::Error>("write", path))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Writes through `fill` into a new file in the same folder, then puts it into its place.
 fn write_with(path: &Path, mode: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Fault> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let fault = Fault::at::<io::Error>("write", path);
     let write = || {
         let mut draft = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
@@ -218,6 +236,17 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(mode(&path), 0o600);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn scratch_is_private_too_and_needs_no_name_of_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prompt.md");
+        write_scratch(&path, b"one").unwrap();
+        write_scratch(&path, b"two").unwrap();
+        assert_eq!((std::fs::read(&path).unwrap().as_slice(), mode(&path)), (b"two".as_slice(), 0o600));
+        assert_eq!(folder_of(Path::new("prompt.md")), Path::new("."));
+        assert!(write_scratch(&folder.path().join("none/prompt.md"), b"").is_err());
     }
 
     #[test]

@@ -5,10 +5,12 @@
 mod discover;
 mod place;
 mod repository;
+mod user;
 
 pub use discover::{Found, Search, discover};
 pub use place::{LayoutError, unsuitable};
 pub use repository::{LinkedTree, Repository};
+pub use user::UserPlaces;
 
 use std::path::{Path, PathBuf};
 

@@ -95,7 +95,10 @@ pub(super) fn has_database(root: &Path) -> Result<bool, LayoutError> {
     match std::fs::symlink_metadata(&path) {
         Ok(found) if found.is_symlink() => Err(LayoutError::Symlink { path }),
         Ok(found) => Ok(found.is_file()),
-        Err(_) => Ok(false),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
+        Err(error) => Err(Fault::new("look at", &path, error).into()),
     }
 }
 
@@ -203,6 +206,7 @@ mod tests {
         assert_eq!(of(None), Some("fuse".to_owned()));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn the_table_of_mounts_is_read_by_device() {
         let table = "24 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\

@@ -199,17 +199,25 @@ fn tell(pipe: impl AsFd, bytes: &[u8]) -> io::Result<()> {
     File::from(move_up(pipe)?).write_all(bytes)
 }
 
-/// The exit code and the reason. A file that is there and still "not found" names an interpreter that is not.
+/// The exit code and the reason. A file that is there and still "not found" names an interpreter that is not; a
+/// "permission denied" may be about a folder of the PATH that has nothing to do with the command.
 fn explain(command: &OsStr, failure: &Failure) -> (u8, String) {
     let reason = failure.error.to_string();
     match (failure.step, failure.error.kind()) {
-        ("exec", io::ErrorKind::NotFound) if Path::new(command).is_absolute() && Path::new(command).exists() => {
-            (NOT_EXECUTABLE, "its interpreter was not found".to_owned())
-        }
-        ("exec", io::ErrorKind::NotFound) => (NOT_FOUND, reason),
+        ("exec", _) if !is_somewhere(command) => (NOT_FOUND, "no such command".to_owned()),
+        ("exec", io::ErrorKind::NotFound) => (NOT_EXECUTABLE, "its interpreter was not found".to_owned()),
         ("exec", _) => (NOT_EXECUTABLE, reason),
         _ => (UNPREPARED, reason),
     }
+}
+
+/// Whether there is a file that the command may have meant: by its path, or in a folder of the PATH.
+fn is_somewhere(command: &OsStr) -> bool {
+    if command.as_bytes().contains(&b'/') {
+        return Path::new(command).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(command).exists())
 }
 
 /// What the shim tells its parent when it could not become the command.

@@ -175,6 +175,7 @@ mod tests {
 
     use super::*;
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_name_with_parentheses_and_spaces_is_read() {
         let line = "7 (a) (b) 9 x) S 3 7 5 0 -1 0 0 0 0 0 10 20 30 40 20 0 1 0 12345 1 1";
@@ -184,6 +185,7 @@ mod tests {
         assert_eq!((entry.cpu_ticks, entry.reaped_cpu_ticks), (30, 70));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn cut_lines_are_no_entries() {
         assert_eq!(parse_stat(""), None);

@@ -14,8 +14,10 @@ use crate::os::wait::Countdown;
 
 /// Kill rounds before what is left is reported.
 const ROUNDS: u32 = 20;
-/// How long a round goes on looking while new ones appear.
+/// How long a round goes on looking while new ones appear, and how often it looks at least on a slow machine.
 const STOP_MS: u64 = 1_000;
+/// See [`STOP_MS`].
+const LOOKS: u32 = 10;
 /// Looks in a row without anything new that make a picture believable.
 const QUIET_LOOKS: u32 = 2;
 /// How long a round waits for the killed to be gone; only the kernel's own waits last that long.
@@ -60,6 +62,22 @@ impl Tree {
     /// Everything in the tree that has not been reaped, the agent first, by one look at the table.
     pub fn members(&self) -> Vec<Entry> {
         self.members_in(&Table::read())
+    }
+
+    /// Whether a process is in the tree: looks upward from it, which is much cheaper than [`Tree::members`].
+    pub fn contains(&self, pid: i32) -> bool {
+        let own = own_pid();
+        let mut line = Entry::read(pid).into_iter().chain(ancestors(pid)).peekable();
+        while let Some(entry) = line.next() {
+            if self.spare.contains(&entry.pid) || entry.pid == own {
+                return false;
+            }
+            let is_adopted = self.adopts_orphans && line.peek().is_some_and(|parent| parent.pid == own);
+            if entry.identity() == self.root || (is_adopted && self.has_adopted(&entry)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// CPU time of the tree in clock ticks, with what its ended children used: whether it grows is what counts.
@@ -141,9 +159,10 @@ impl Hunt<'_> {
     /// rest, and holds on what is stopped.
     fn stop_all(&mut self) -> (HashMap<Identity, Handle>, bool) {
         let mut stopped = HashMap::new();
-        let mut quiet = 0;
+        let (mut quiet, mut looks) = (0, 0);
         let end = Countdown::start(STOP_MS);
-        while quiet < QUIET_LOOKS && !end.is_over() {
+        while quiet < QUIET_LOOKS && (looks < LOOKS || !end.is_over()) {
+            looks += 1;
             let known = stopped.len();
             self.stop_adopted(&mut stopped);
             self.living().into_iter().for_each(|held| stop(held, &mut stopped));

@@ -5,25 +5,25 @@
 use serde_json::json;
 
 use crate::domain::action::{Action, Launch};
-use crate::domain::event::{EventType, sha256_hex};
+use crate::domain::event::EventType;
 use crate::domain::frozen::RoleContext;
-use crate::domain::gate::tier;
 use crate::domain::id::{JobId, RunId, SessionId};
 use crate::domain::job::{Cause, Outcome};
 use crate::domain::session::{GateState, LeaseState, SessionEvent, SessionState, SupervisorState};
 use crate::error::{Code, Error, Result};
 use crate::os::process::Handle;
 use crate::store::event::About;
-use crate::store::gate::{Decided, NewGate};
+use crate::store::gate::Decided;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
-use crate::verbs::flow::{finish, tell};
+use crate::verbs::flow::{finish, gate, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
-use crate::verbs::settle::evidence;
+use crate::verbs::settle::{self, evidence};
 use crate::verbs::supervise::start::{self, Purpose};
 use crate::verbs::supervise::stop::{self, StopRequest};
 use crate::verbs::work::claim;
+use crate::verbs::work::hold::Hold;
 
 /// Why a driver closes a lane, in the words of the RFC.
 pub const CLOSING: &str = "lane completed its job; closing for fresh-policy";
@@ -121,6 +121,9 @@ fn recover(ctx: &Ctx, session: SessionId, job: &str, launched: &mut Launched) ->
 }
 
 fn expire_lease(ctx: &Ctx, run: RunId, session: SessionId, job: &str) -> Result<Done> {
+    if settle_for(ctx, session)? {
+        return changed(format!("settled {job} for {session}: it had answered before its lease ran out"));
+    }
     let now = ctx.clock.moment();
     let expired = ctx.write("settle", |tx| {
         let run = store::run::get(tx, run)?;
@@ -133,6 +136,27 @@ fn expire_lease(ctx: &Ctx, run: RunId, session: SessionId, job: &str) -> Result<
         }
     })?;
     if expired { changed(format!("expired {session}: its lease on {job} ran out")) } else { Ok(Done::Moot) }
+}
+
+/// An unsupervised session answered, and whoever was to settle died: it is settled for it, where nothing has to run.
+fn settle_for(ctx: &Ctx, id: SessionId) -> Result<bool> {
+    let answered = ctx.read(|read| {
+        let session = sessions::must_exist(read, id)?;
+        let Some(message) = store::message::held(read, id)? else { return Ok(None) };
+        let Some(lease) = store::lease::active_of_job(read, message.job)? else { return Ok(None) };
+        let (run, job) = (store::run::get(read, session.run)?, store::job::get(read, message.job)?);
+        let attempt = store::attempt::get(read, job.id, message.attempt)?;
+        let answer = attempt.answer.filter(|_| job.spec.verify.is_empty());
+        Ok(answer.map(|answer| (Hold { session, run, job, lease }, answer)))
+    })?;
+    let Some((hold, answer)) = answered else { return Ok(false) };
+    if settle::without_work(&answer).is_some() {
+        return Ok(false);
+    }
+    match settle::check(ctx, &hold, &mut settle::verify::Foreground)? {
+        settle::Checked::Good(artifacts) => settle::seal_now(ctx, &hold, &answer, &artifacts).map(|()| true),
+        settle::Checked::Bad(_) => Ok(false),
+    }
 }
 
 fn expire_session(ctx: &Ctx, id: SessionId) -> Result<Done> {
@@ -269,29 +293,7 @@ fn open_gate(ctx: &Ctx, run: RunId, job: JobId) -> Result<Done> {
     let now = ctx.clock.moment();
     let opened = ctx.write("settle", |tx| {
         let (run, job) = (store::run::get(tx, run)?, store::job::get(tx, job)?);
-        let is_due = job.reason.as_deref() == Some(crate::verbs::flow::offer::GATE);
-        if !is_due || store::gate::pending_of_job(tx, job.id)?.is_some() {
-            return Ok(None);
-        }
-        let tier = tier(job.spec.kind, job.spec.effect);
-        let why = if job.spec.gate_note.is_empty() {
-            format!("{} waits for a person", job.name)
-        } else {
-            job.spec.gate_note.clone()
-        };
-        let shown = serde_json::to_string(&json!({"run": run.name, "job": job.name, "attempt": job.attempt,
-            "snapshot": run.generation, "why": why}))?;
-        let new = NewGate {
-            run: run.id,
-            job: job.id,
-            tier,
-            why: &why,
-            digest: &sha256_hex(shown.as_bytes()),
-            expires: &now.after(run.spec.limits.gate_expiry_ms),
-        };
-        let gate = store::gate::insert(tx, &new)?;
-        tell(tx, EventType::GateOpened, &job, &json!({"gate": gate, "tier": tier, "why": why}))?;
-        Ok(Some((gate, job.name)))
+        Ok(gate::open(tx, &run, &job, &now)?.map(|gate| (gate, job.name)))
     })?;
     match opened {
         Some((gate, name)) => changed(format!("opened gate {gate} before {name}; striatum gate approve {gate}")),

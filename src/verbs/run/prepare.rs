@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::domain::event::EventType;
-use crate::domain::frozen::{LaneMode, Snapshot, TreeKind};
+use crate::domain::frozen::{Autonomy, LaneMode, Snapshot, TreeKind};
 use crate::domain::gate::{is_due, tier};
 use crate::domain::id::JobId;
 use crate::domain::workflow::{Definition, Faults, Inputs, Source, Texts, freeze, hash, read};
@@ -45,6 +45,8 @@ pub struct PrepareReport {
     pub needed: Vec<String>,
     /// What is probably not meant.
     pub warnings: Vec<String>,
+    /// `autonomy = "plan"`: it is not to be started by the same command.
+    pub plans_only: bool,
     /// What to do next.
     pub next: Vec<Next>,
 }
@@ -65,6 +67,7 @@ pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
         commands: commands(&snapshot),
         needed: needed(&snapshot),
         warnings: definition.warnings.iter().map(ToString::to_string).collect(),
+        plans_only: snapshot.run.autonomy == Autonomy::Plan,
         next: vec![next],
     })
 }
@@ -76,7 +79,7 @@ pub fn load(ctx: &Ctx, workflow: &str) -> Result<Definition> {
     let inputs = Inputs {
         workflow: Source { name: shown(ctx, &path), text },
         config: source(ctx, &ctx.layout().config())?,
-        user: match user_config() {
+        user: match user_config().filter(|_| ctx.has_user_settings()) {
             Some(path) => source(ctx, &path)?,
             None => None,
         },

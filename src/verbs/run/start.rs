@@ -35,7 +35,7 @@ pub struct StartReport {
 
 /// Starts a prepared run.
 pub fn start(ctx: &Ctx, request: &StartRequest) -> Result<StartReport> {
-    let run = ctx.read(|read| find::for_writing(read, request.run.as_deref()))?;
+    let run = find::to_change(ctx, request.run.as_deref())?;
     ctx.write("run start", |tx| {
         let run = store::run::get(tx, run.id)?;
         if run.state.is_terminal() {

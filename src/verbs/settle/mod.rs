@@ -75,6 +75,9 @@ pub fn check(ctx: &Ctx, hold: &Hold, runner: &mut dyn verify::Runner) -> Result<
             let detail = format!("verification not run: {command}: {why}");
             return Ok(Checked::Bad(Verdictless { outcome: Outcome::VerifyFailed, detail, lesson }));
         }
+        verify::Verified::Told(detail) => {
+            return Ok(Checked::Bad(Verdictless { outcome: Outcome::Interrupted, detail, lesson: Lesson::default() }));
+        }
     }
     if !hold.job.spec.verify.is_empty()
         && let Some(changed) = artifacts::changed(ctx, hold, &collected)?

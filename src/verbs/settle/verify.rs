@@ -18,6 +18,7 @@ use crate::store;
 use crate::store::execution::{Ending, NewExecution};
 use crate::verbs::Ctx;
 use crate::verbs::flow::tell;
+use crate::verbs::supervise::ending;
 use crate::verbs::work::hold::Hold;
 
 /// How long one verification command may take when the job has no limit.
@@ -44,20 +45,48 @@ pub enum Verified {
         /// Why.
         why: String,
     },
+    /// An order came meanwhile.
+    Told(String),
+}
+
+/// Why a wait for a command is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// It ended by itself.
+    Ended,
+    /// It took too long.
+    TooLong,
+    /// An order came meanwhile.
+    Told(String),
 }
 
 /// How a command's end is awaited: a helper goes on obeying its orders meanwhile.
 pub trait Runner {
-    /// Waits until the process has ended or the limit has passed; true when it ended by itself.
-    fn wait(&mut self, launched: &Launched, limit: Duration) -> bool;
+    /// Waits until the process has ended, the limit has passed, or an order came.
+    fn wait(&mut self, launched: &Launched, limit: Duration) -> Waited;
+
+    /// Processes of this one that a command's end must spare.
+    fn spare(&self) -> Vec<i32>;
+
+    /// Whether this process is the reaper of what a command leaves behind.
+    fn reaps(&self) -> bool;
 }
 
 /// Waits and does nothing else.
 pub struct Foreground;
 
 impl Runner for Foreground {
-    fn wait(&mut self, launched: &Launched, limit: Duration) -> bool {
-        launched.process.wait_ended(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
+    fn wait(&mut self, launched: &Launched, limit: Duration) -> Waited {
+        let ended = launched.process.wait_ended(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        if ended { Waited::Ended } else { Waited::TooLong }
+    }
+
+    fn spare(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
+    fn reaps(&self) -> bool {
+        false
     }
 }
 
@@ -93,8 +122,9 @@ fn run_one(ctx: &Ctx, hold: &Hold, numbered: (usize, &[String]), runner: &mut dy
     let (state, ending, verified) = match spawn_command(&ctx.exe, &program) {
         Ok(launched) => {
             crate::os::crash::point("verify.spawned");
-            let in_time = runner.wait(&launched, Duration::from_millis(limit));
-            judge(&launched, in_time, command, &log)
+            let waited = runner.wait(&launched, Duration::from_millis(limit));
+            ending::end_command(&launched, runner);
+            judge(&launched, waited, command, &log)
         }
         Err(StartError::Fault(fault)) => return Err(fault.into()),
         Err(error) => {
@@ -108,7 +138,7 @@ fn run_one(ctx: &Ctx, hold: &Hold, numbered: (usize, &[String]), runner: &mut dy
         let result = match &verified {
             Verified::Passed => "passed",
             Verified::Failed { .. } => "failed",
-            Verified::NotRun { .. } => "not_run",
+            Verified::NotRun { .. } | Verified::Told(_) => "not_run",
         };
         let body = json!({"attempt": hold.lease.attempt, "number": number, "result": result, "exit": ending.exit_code});
         tell(tx, EventType::VerifyEnded, &hold.job, &body)
@@ -130,11 +160,10 @@ fn intend(tx: &store::Writing<'_>, hold: &Hold, argv: &[String], deadline: &Mome
 
 fn judge(
     launched: &Launched,
-    in_time: bool,
+    waited: Waited,
     command: String,
     log: &std::path::Path,
 ) -> (ExecutionState, Ending, Verified) {
-    crate::verbs::supervise::ending::end_command(launched);
     let exit = launched.process.reap().ok().flatten();
     let bytes = std::fs::metadata(log).map_or(0, |found| found.len());
     let ending = Ending {
@@ -143,8 +172,16 @@ fn judge(
         output_bytes: i64::try_from(bytes).ok(),
         detail: None,
     };
-    if !in_time {
-        return (ExecutionState::TimedOut, ending, Verified::NotRun { command, why: "it took too long".to_owned() });
+    match waited {
+        Waited::Ended => {}
+        Waited::TooLong => {
+            return (
+                ExecutionState::TimedOut,
+                ending,
+                Verified::NotRun { command, why: "it took too long".to_owned() },
+            );
+        }
+        Waited::Told(reason) => return (ExecutionState::Exited, ending, Verified::Told(reason)),
     }
     let tail = || files::tail_text(log, TAIL).unwrap_or_default();
     let verified = match ending.exit_code {

@@ -3,6 +3,7 @@
 use crate::domain::id::SessionId;
 use crate::os::process::{Identity, Launched, Tree, carriers, end_tree, has_children, holders};
 use crate::verbs::Ctx;
+use crate::verbs::settle::verify::Runner;
 
 /// Ends an agent's whole tree; returns a line about survivors, if any. The agent itself is reaped by the caller.
 pub fn end_agent(ctx: &Ctx, session: SessionId, launched: &Launched, grace_ms: u64) -> Option<String> {
@@ -26,18 +27,15 @@ pub fn end_leftovers(ctx: &Ctx, session: SessionId, agent: &Identity) -> Option<
     describe(&ended.survivors, ended.is_restless)
 }
 
-/// Ends a verification's tree, running or not.
-pub fn end_command(launched: &Launched) {
-    if launched.process.has_ended() && !has_grandchildren() {
-        return;
+/// Ends what a verification or setup command left, running or not.
+pub fn end_command(launched: &Launched, runner: &dyn Runner) {
+    let tree =
+        Tree { root: launched.process.identity().clone(), adopts_orphans: runner.reaps(), spare: runner.spare() };
+    let is_over = launched.process.has_ended() && tree.members().iter().all(|entry| entry.pid == tree.root.pid);
+    if !is_over {
+        end_tree(&tree, 0, &mut Vec::new);
     }
-    let tree = Tree { root: launched.process.identity().clone(), adopts_orphans: false, spare: Vec::new() };
-    end_tree(&tree, 0, &mut Vec::new);
-}
-
-/// A process without the reaper's duty can't have adopted anything; a helper may have.
-fn has_grandchildren() -> bool {
-    false
+    crate::os::process::reap_orphans(&tree);
 }
 
 /// Processes of this store's session that do not descend from its agent any more.

@@ -3,6 +3,8 @@
 //! One thread, one plain connection, one poll loop. It does not know where its requests come from (`Inbox`), and
 //! decides nothing about the run.
 
+use std::rc::Rc;
+
 use serde_json::json;
 
 use super::inbox::Inbox;
@@ -39,7 +41,7 @@ pub struct Assignment {
 /// Everything a helper holds on to.
 pub struct Host<'a> {
     /// The store, as the session.
-    pub ctx: Ctx,
+    pub ctx: Rc<Ctx>,
     /// The session.
     pub session: SessionId,
     /// The agent's lock, to be inherited by it; none while an agent of a dead helper holds it.
@@ -64,7 +66,7 @@ pub enum Onward {
 /// Lives a helper's life; returns when the session is closed or was taken away.
 pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn Inbox) -> Result<()> {
     let mut host = Host {
-        ctx: ctx.as_actor(Actor::Session(assignment.session)),
+        ctx: Rc::new(ctx.as_actor(Actor::Session(assignment.session))),
         session: assignment.session,
         lane_lock: locks.lane,
         inbox,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use std::rc::Rc;
+
 use super::ending;
 use super::environment::{self, Seat};
 use super::host::{Host, Onward, onward};
@@ -18,7 +20,6 @@ use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self, Writing};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
-use crate::verbs::settle;
 use crate::verbs::settle::conclusion::{self, ExitSeen};
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
@@ -183,7 +184,8 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
         exit: ExitSeen::Yes(ending.exit_code),
         watched: &run.watched,
     };
-    let conclusion = conclusion::conclude(&host.ctx, &facts, &mut settle::verify::Foreground)?;
+    let ctx = Rc::clone(&host.ctx);
+    let conclusion = conclusion::conclude(&ctx, &facts, &mut wait::Obedient { host, agent: None })?;
     crate::os::crash::point("settle.checked");
     let now = host.ctx.clock.moment();
     let order = match &run.watched {

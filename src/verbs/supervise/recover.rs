@@ -1,5 +1,7 @@
 //! After a helper that died: watch its agent to the end, observe, and settle what can be settled (section 9.4).
 
+use std::rc::Rc;
+
 use super::host::{Host, Onward, onward};
 use super::life;
 use super::orders::Order;
@@ -15,8 +17,8 @@ use crate::verbs::flow::tell;
 use crate::verbs::run::act::{self, Done};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::{self, Conclusion, ExitSeen, Facts};
-use crate::verbs::settle::verify::Foreground;
-use crate::verbs::supervise::{ending, wait::Watched};
+use crate::verbs::supervise::ending;
+use crate::verbs::supervise::wait::{Obedient, Watched};
 use crate::verbs::work::claim::Granted;
 
 /// Takes over what the session holds.
@@ -47,7 +49,8 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
     let folder = host.ctx.layout().scratch(&host.session.to_string()).attempt(&hold.job.name, granted.attempt);
     let exit = if was_alive { ExitSeen::EndSeen } else { ExitSeen::No };
     let facts = Facts { hold: &hold, lane: &lane, folder: &folder, exit, watched: &watched };
-    let conclusion = conclusion::conclude(&host.ctx, &facts, &mut Foreground)?;
+    let ctx = Rc::clone(&host.ctx);
+    let conclusion = conclusion::conclude(&ctx, &facts, &mut Obedient { host, agent: None })?;
     crate::os::crash::point("recover.checked");
     finish(host, Some((&hold, agent, conclusion)))
 }

@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::rc::Rc;
 
 use super::host::{self, Host};
 use super::inbox::Desk;
@@ -26,7 +27,7 @@ use crate::store::{self};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::{self, Checked};
-use crate::verbs::supervise::wait::OUTPUT_LIMIT;
+use crate::verbs::supervise::wait::{OUTPUT_LIMIT, Obedient};
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 
@@ -239,7 +240,9 @@ fn look_at_work(host: &mut Host<'_>, resident: &mut Resident) -> Result<()> {
         report
     } else {
         host.ctx.write("settle", |tx| Ok(store::job::set_phase(tx, current.job, Phase::Settling)?))?;
-        match settle::check(&host.ctx, &current.hold, &mut settle::verify::Foreground)? {
+        let agent = resident.launched.process.identity().pid;
+        let ctx = Rc::clone(&host.ctx);
+        match settle::check(&ctx, &current.hold, &mut Obedient { host, agent: Some(agent) })? {
             Checked::Good(artifacts) => {
                 settle::seal_now(&host.ctx, &current.hold, &answer, &artifacts)?;
                 settle::sealed()

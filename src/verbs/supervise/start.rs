@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::domain::event::EventType;
 use crate::domain::frozen::LaneMode;
 use crate::domain::id::SessionId;
+use crate::domain::job::JobEvent;
 use crate::domain::session::SessionState;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::files;
@@ -13,6 +14,7 @@ use crate::os::lock::Lock;
 use crate::os::process::{Handle, HelperCommand, spawn_helper};
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
+use crate::verbs::flow::{Step, step, tell};
 use crate::verbs::session::must_exist;
 
 /// The hidden verb of a helper.
@@ -116,6 +118,9 @@ fn intend(tx: &Writing<'_>, session: SessionId, purpose: Purpose) -> Result<i64>
     if store::supervisor::end(tx, session.id, SupervisorState::Lost, "found dead")? {
         store::event::append(tx, EventType::SupervisorLost, about, &json!({}))?;
     }
+    if purpose == Purpose::Recover {
+        lose_work(tx, session.id)?;
+    }
     store::session::supervise(tx, session.id)?;
     let supervisor = store::supervisor::insert(tx, session.id, purpose == Purpose::Recover)?;
     let kind = match purpose {
@@ -124,4 +129,15 @@ fn intend(tx: &Writing<'_>, session: SessionId, purpose: Purpose) -> Result<i64>
     };
     store::event::append(tx, kind, about, &json!({}))?;
     Ok(supervisor)
+}
+
+/// What the session holds is stale until it was observed: nobody knows yet what became of it.
+fn lose_work(tx: &Writing<'_>, session: SessionId) -> Result<()> {
+    let Some(message) = store::message::held(tx, session)? else { return Ok(()) };
+    let job = store::job::get(tx, message.job)?;
+    if job.state.is_held() {
+        step(tx, &job, &Step { event: JobEvent::Lose, reason: Some("its helper is gone"), settled: false })?;
+        tell(tx, EventType::JobStale, &job, &json!({"attempt": message.attempt, "session": session}))?;
+    }
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Waiting for an agent's end while obeying orders, serving its requests and keeping its limits.
 
+use std::time::Duration;
+
 use super::host::Host;
 use super::inbox::Desk;
 use super::orders::Order;
@@ -8,7 +10,8 @@ use crate::domain::time::Moment;
 use crate::error::Result;
 use crate::os::files::BoundedLog;
 use crate::os::process::{Launched, Tree};
-use crate::os::wait::Set;
+use crate::os::wait::{Countdown, Set};
+use crate::verbs::settle::verify::{Runner, Waited};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::Laid;
 
@@ -101,6 +104,48 @@ fn wait_once(host: &mut Host<'_>, watch: &Watch<'_>, timeout_ms: u64, desk: &Des
     drop(set);
     Ok(is_asked && host.inbox.serve(&host.ctx, desk) > 0)
 }
+
+/// Awaits verification commands on behalf of a helper, which goes on obeying its orders.
+pub struct Obedient<'h, 'a> {
+    /// The helper.
+    pub host: &'h mut Host<'a>,
+    /// A resident agent, which lives on.
+    pub agent: Option<i32>,
+}
+
+impl Runner for Obedient<'_, '_> {
+    fn wait(&mut self, launched: &Launched, limit: Duration) -> Waited {
+        let end = Countdown::start(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        loop {
+            if launched.process.wait_ended(end.left_ms().min(POLL_MS)) {
+                return Waited::Ended;
+            }
+            if end.is_over() {
+                return Waited::TooLong;
+            }
+            if self.host.signals.take().is_some() {
+                return Waited::Told("the helper was told to end by a signal".to_owned());
+            }
+            match self.host.orders.look(&self.host.ctx, true) {
+                Ok(Order::EndNow(reason)) => return Waited::Told(reason),
+                Ok(Order::Abandon) => return Waited::Told("its work was taken away".to_owned()),
+                // A store that can't be read now is no order.
+                Ok(Order::GoOn | Order::Drain(_)) | Err(_) => {}
+            }
+        }
+    }
+
+    fn spare(&self) -> Vec<i32> {
+        self.agent.into_iter().collect()
+    }
+
+    fn reaps(&self) -> bool {
+        true
+    }
+}
+
+/// How often orders are looked at while a command runs, in milliseconds.
+const POLL_MS: u64 = 250;
 
 /// Signs of life, looked at only where a lane has an idle limit.
 struct Pulse {

@@ -7,7 +7,7 @@ use super::super::jobs::{self, Job, has_no_worker};
 use super::{Facts, nearest_hint};
 use crate::domain::frozen::{JobType, Reviews};
 use crate::domain::graph::{self, Ancestors, Node};
-use crate::domain::scope;
+use crate::domain::scope::Reach;
 
 /// Every fault that shows only between jobs.
 pub(super) fn check(facts: &Facts<'_>) -> Vec<Fault> {
@@ -120,7 +120,7 @@ impl<'a> Check<'a> {
             self.fault(job, "reviews", message, hint).warning = true;
         }
         if job.spec.same_model {
-            let model = jobs::model(&job.spec, self.facts.settings).unwrap_or_default().to_owned();
+            let model = jobs::model(&job.spec, &self.facts.settings.lanes).unwrap_or_default().to_owned();
             let message =
                 format!("`{}` and its review `{}` declare the same model, {model}", subject.spec.id, job.spec.id);
             let distinct = self.facts.run.require_distinct_models;
@@ -182,20 +182,22 @@ impl<'a> Check<'a> {
     /// Whether jobs that may run side by side can change the same paths.
     fn overlaps(&mut self) {
         let may_meet = |(_, job): &(usize, &Job)| !job.spec.writes.is_empty() && !job.spec.allow_overlap;
-        let writers: Vec<(usize, &Job)> = self.facts.jobs.iter().enumerate().filter(may_meet).collect();
-        for (index, (at, job)) in writers.iter().enumerate() {
-            for (other_at, other) in &writers[index + 1..] {
-                if !self.ancestors[*at].has(*other_at) && !self.ancestors[*other_at].has(*at) {
-                    self.overlap(job, other);
+        let writers = self.facts.jobs.iter().enumerate().filter(may_meet);
+        let writers: Vec<(usize, &Job, Reach<'_>)> =
+            writers.map(|(at, job)| (at, job, Reach::new(&job.spec.writes, &job.spec.forbids))).collect();
+        for (index, (at, job, reach)) in writers.iter().enumerate() {
+            for (other_at, other, other_reach) in &writers[index + 1..] {
+                if self.ancestors[*at].has(*other_at) || self.ancestors[*other_at].has(*at) {
+                    continue;
+                }
+                if let Some(patterns) = reach.meets(other_reach) {
+                    self.overlap(job, other, patterns);
                 }
             }
         }
     }
 
-    fn overlap(&mut self, job: &Job, other: &Job) {
-        let one = (job.spec.writes.as_slice(), job.spec.forbids.as_slice());
-        let two = (other.spec.writes.as_slice(), other.spec.forbids.as_slice());
-        let Some((first, second)) = scope::may_overlap(one, two) else { return };
+    fn overlap(&mut self, job: &Job, other: &Job, (first, second): (&str, &str)) {
         let scopes = if first == second { format!("`{first}`") } else { format!("`{first}` and `{second}`") };
         let (one, two) = (&job.spec.id, &other.spec.id);
         let message = format!("`{one}` and `{two}` may run side by side, and their scopes meet: {scopes}");

@@ -178,3 +178,20 @@ fn a_snapshot_reads_back_as_it_was_and_keeps_its_hash() {
     let other = freeze(&definition, &params(&[("task", "u")]), &empty()).unwrap();
     assert_ne!(hash(&other), hash(&snapshot));
 }
+
+#[test]
+fn models_that_parameters_make_alike_are_found_when_the_run_is_frozen() {
+    let config = "[lanes.one]\ncommand = 'a'\nmodel = '${params.one}'\n[lanes.two]\ncommand = 'b'\nmodel = 'm'\n";
+    let text = flow(
+        "params = { one = {} }\n[[jobs]]\nid = 'a'\nrole = 'author'\nlane = 'one'\n[[jobs]]\nid = 'r'\nlane = 'two'\nreviews = 'a'\n",
+    );
+    let definition = read(&inputs(&text, config)).unwrap();
+    let same = |model: &str| freeze(&definition, &params(&[("one", model)]), &empty()).unwrap().jobs[1].same_model;
+    assert!(same("m") && !same("n"));
+    let strict = text.replace("params =", "require_distinct_models = true\nparams =");
+    let definition = read(&inputs(&strict, config)).unwrap();
+    insta::assert_snapshot!(freeze(&definition, &params(&[("one", "m")]), &empty()).unwrap_err(), @r"
+    flow.toml: jobs.r.reviews: `a` and its review `r` would be of the same model
+      help: give their lanes different models
+    ");
+}

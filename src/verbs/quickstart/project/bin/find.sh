@@ -1,0 +1,3 @@
+#!/bin/sh
+set -eu
+"$(dirname "$0")/list.sh" | grep -i -- "$1"

@@ -1,0 +1,5 @@
+//! The store: what the schema promises, and many processes at once.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
