@@ -4,6 +4,10 @@
 
 mod support;
 
+#[path = "cli/answer.rs"]
+mod answer;
+#[path = "cli/await_work.rs"]
+mod await_work;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/drive.rs"]
@@ -12,5 +16,13 @@ mod drive;
 mod freshness;
 #[path = "cli/trust.rs"]
 mod trust;
+#[path = "cli/gate.rs"]
+mod gate;
+#[path = "cli/person.rs"]
+mod person;
+#[path = "cli/rescue.rs"]
+mod rescue;
+#[path = "cli/take.rs"]
+mod take;
 #[path = "cli/workflow.rs"]
 mod workflow;
