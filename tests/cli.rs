@@ -8,6 +8,8 @@ mod support;
 mod control;
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/freshness.rs"]
+mod freshness;
 #[path = "cli/trust.rs"]
 mod trust;
 #[path = "cli/workflow.rs"]

@@ -7,11 +7,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::call::Session;
-use super::output::{Output, complain, print, shell_words};
+use super::output::{Output, complain, next_text, print, shell_words};
 use crate::domain::time::parse_duration;
 use crate::domain::world::World;
 use crate::error::Result;
-
+use crate::verbs::run::detach::{be_detached, detach};
 use crate::verbs::run::drive::{DriveReport, DriveRequest, Teller, Told, drive};
 
 /// Which run, and how to drive it.
@@ -48,6 +48,12 @@ pub struct Driving {
     /// Stop every lane at the end
     #[arg(long)]
     stop_lanes: bool,
+    /// Go on in the background, with the lines in a file
+    #[arg(long)]
+    detach: bool,
+    /// This is the driver in the background
+    #[arg(long, hide = true)]
+    detached: bool,
     /// Without a terminal, a line at this interval
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub heartbeat: u64,
@@ -69,6 +75,29 @@ impl Driving {
     }
 }
 
+impl Driving {
+    /// Drives, here or in the background.
+    pub fn drive(&self, request: &DriveRequest, session: &Session, output: &Output) -> Result<u8> {
+        if self.detached {
+            be_detached()?;
+        }
+        if !self.detach {
+            return drive_run(request, self.heartbeat, session, output);
+        }
+        let report = detach(&session.operator_ctx()?, request, self.heartbeat)?;
+        output.report(&report, |report| {
+            let log = report.log.display();
+            format!(
+                "{} goes on in the background (pid {})\nits lines: {log}\n{}",
+                report.run,
+                report.pid,
+                next_text(&report.next)
+            )
+        });
+        Ok(0)
+    }
+}
+
 /// A duration as people write it, in milliseconds.
 pub fn duration(text: &str) -> std::result::Result<u64, String> {
     parse_duration(text).ok_or_else(|| "write it as 250ms, 90s, 15m or 2h".to_owned())
@@ -83,7 +112,7 @@ impl Drive {
             trust_hash: self.trust_hash,
             ..self.driving.request(self.run_id)
         };
-        drive_run(&request, self.driving.heartbeat, session, output)
+        self.driving.drive(&request, session, output)
     }
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::call::Session;
-use super::drive::{Driving, drive_run};
+use super::drive::Driving;
 use super::output::{Output, print};
 use super::run::{Prepare, prepared};
 use crate::error::Result;
@@ -29,7 +29,7 @@ impl Go {
             return Ok(0);
         }
         session.unkeyed().call(&StartRequest { run: Some(report.run.clone()) })?;
-        drive_run(&self.driving.request(Some(report.run)), self.driving.heartbeat, session, output)
+        self.driving.drive(&self.driving.request(Some(report.run)), session, output)
     }
 }
 

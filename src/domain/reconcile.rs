@@ -114,10 +114,14 @@ fn observe(world: &World, plan: &mut Plan) {
     }
 }
 
+/// A one-job session that held its job.
+fn has_done_its_job(session: &SessionView) -> bool {
+    session.is_fresh && session.packets > 0
+}
+
 /// A session that could still take what its slot offers.
 fn may_still_work(session: &SessionView, world: &World) -> bool {
-    let one_job_done = session.is_fresh && session.packets > 0;
-    !one_job_done
+    !has_done_its_job(session)
         && world
             .slots
             .iter()
@@ -278,7 +282,7 @@ fn covering<'a>(world: &'a World, slot: &SlotView, plan: &Plan) -> Idle<'a> {
     let mut idle: Vec<&SessionView> = by_id(world)
         .into_iter()
         .filter(|session| session.role == slot.role && session.lane == slot.lane && session.held.is_none())
-        .filter(|session| !session.is_stopping && !(session.is_fresh && session.packets > 0))
+        .filter(|session| !session.is_stopping && !has_done_its_job(session))
         .filter(|session| !is_orphaned(session) && !reaped.contains(&session.id))
         .collect();
     idle.sort_by_key(|session| (session.supervisor.is_none(), session.id));
@@ -321,12 +325,17 @@ fn end(world: &World, plan: &mut Plan) {
 /// Something is in flight, about to be launched, or comes by itself.
 fn is_moving(world: &World, plan: &Plan) -> bool {
     let in_flight = world.sessions.iter().any(|session| session.held.is_some() || will_claim(session, world));
-    let blocked_by_author = plan.surfaced.iter().any(|told| matches!(told, Surfaced::FreshBlocked { .. }));
-    in_flight
-        || will_move(plan)
-        || !world.stale.is_empty()
-        || (blocked_by_author && in_flight)
-        || is_cooling(world, plan)
+    in_flight || will_move(plan) || !world.stale.is_empty() || waits_for_author(world, plan) || is_cooling(world, plan)
+}
+
+/// A fresh reviewer waits for an author that somebody else drives: it works, or runs out.
+fn waits_for_author(world: &World, plan: &Plan) -> bool {
+    plan.surfaced.iter().any(|told| match told {
+        Surfaced::FreshBlocked { author, .. } => {
+            world.sessions.iter().any(|session| session.id == *author && session.deadline.is_some())
+        }
+        _ => false,
+    })
 }
 
 /// The plan itself sets something going.
@@ -351,15 +360,21 @@ fn will_move(plan: &Plan) -> bool {
 /// Work is offered that only has to wait: for a lane that cools down, for capacity of other runs, or for a session
 /// that somebody else drives.
 fn is_cooling(world: &World, plan: &Plan) -> bool {
-    let surfaced = |name: &str| plan.surfaced.iter().any(|told| told.cause().is_some_and(|(job, _)| job == name));
-    let spent = world.run.launches_left == 0;
-    !world.run.is_paused
-        && world.slots.iter().any(|slot| {
-            let hosted = world.sessions.iter().any(|session| session.role == slot.role && session.lane == slot.lane);
-            (!spent || hosted)
-                && slot.offers.first().is_some_and(|offer| !surfaced(&offer.name))
-                && !matches!(slot.blocked, Some(LaneBlock::Human | LaneBlock::Untrusted | LaneBlock::Parked))
+    let is_told = |name: &str| {
+        plan.surfaced.iter().any(|told| match told {
+            Surfaced::FreshBlocked { job, .. } => job == name,
+            other => other.cause().is_some_and(|(job, _)| job == name),
         })
+    };
+    let is_spent = |slot: &SlotView| {
+        let is_hosted = world.sessions.iter().any(|session| session.role == slot.role && session.lane == slot.lane);
+        world.run.launches_left == 0 && !is_hosted
+    };
+    let may_come = |slot: &&SlotView| {
+        let is_closed = matches!(slot.blocked, Some(LaneBlock::Human | LaneBlock::Untrusted | LaneBlock::Parked));
+        !is_closed && !is_spent(slot) && slot.offers.first().is_some_and(|offer| !is_told(&offer.name))
+    };
+    !world.run.is_paused && world.slots.iter().any(|slot| may_come(&slot))
 }
 
 /// Everything that waits, with its cause.

@@ -114,6 +114,13 @@ pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Sess
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const COUNT_OF_RUN: &str = "SELECT count(*) FROM session WHERE run_id = :run";
+
+/// How many sessions a run has had.
+pub fn count_of_run(read: &Connection, run: RunId) -> StoreResult<u32> {
+    Ok(read.prepare_cached(COUNT_OF_RUN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
+}
+
 const ACTIVE_IN_SLOT: &str =
     "SELECT count(*) FROM session WHERE run_id = :run AND role = :role AND lane = :lane AND state = 'active'";
 

@@ -64,9 +64,10 @@ macro_rules! verbs {
     };
 }
 
-use super::run::{amend, control, prepare, start};
+use super::read;
+use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{config, session, trust, work, workflow};
+use super::{answer, config, gate, give, lane, review, session, take, trust, work, workflow};
 
 verbs! {
     "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
@@ -84,11 +85,37 @@ verbs! {
     "supervise_start" Operator supervise_start::StartRequest => supervise_start::StartReport, supervise_start::start;
     "supervise_stop" Operator stop::StopRequest => stop::StopReport, stop::stop;
     "supervise_status" Anyone stop::StatusRequest => stop::StatusReport, stop::status;
+    "run_retry_job" Operator retry::RetryRequest => retry::RetryReport, retry::retry;
+    "gate_list" Anyone gate::ListRequest => gate::ListReport, gate::list;
+    "gate_show" Anyone gate::ShowRequest => gate::ShowReport, gate::show;
+    "gate_approve" Person gate::ApproveRequest => gate::DecideReport, gate::approve;
+    "gate_reject" Person gate::RejectRequest => gate::DecideReport, gate::reject;
+    "gate_skip" Person gate::SkipRequest => gate::DecideReport, gate::skip;
+    "answer" Person answer::AnswerRequest => answer::AnswerReport, answer::answer;
+    "take" Person take::TakeRequest => take::TakeReport, take::take;
+    "give" Person give::GiveRequest => give::GiveReport, give::give;
+    "review_override_verdict" Person review::OverrideRequest => review::OverrideReport, review::override_verdict;
+    "lane_list" Anyone lane::ListRequest => lane::ListReport, lane::list;
+    "lane_pause" Operator lane::PauseRequest => lane::ChangeReport, lane::pause;
+    "lane_resume" Operator lane::ResumeRequest => lane::ChangeReport, lane::resume;
+    "work_await" Session work::awaiting::AwaitRequest => work::awaiting::AwaitReport, work::awaiting::look;
+    "work_requeue_stale" Operator work::requeue::RequeueRequest => work::requeue::RequeueReport, work::requeue::requeue;
     "work_claim" Session work::claim::ClaimRequest => work::claim::ClaimReport, work::claim::claim;
     "work_ack" Session work::claim::AckRequest => work::claim::AckReport, work::claim::ack;
     "work_heartbeat" Session work::hold::HeartbeatRequest => work::hold::HeartbeatReport, work::hold::heartbeat;
     "work_publish" Session work::publish::PublishRequest => work::publish::PublishReport, work::publish::publish;
     "work_answer" Session work::answer::AnswerRequest => work::answer::AnswerReport, work::answer::answer;
+    "status" Anyone read::status::StatusRequest => read::status::StatusReport, read::status::status;
+    "inbox" Anyone read::inbox::InboxRequest => read::inbox::InboxReport, read::inbox::inbox;
+    "run_list" Anyone read::runs::ListRequest => read::runs::ListReport, read::runs::list;
+    "run_summary" Anyone read::summary::SummaryRequest => read::summary::SummaryReport, read::summary::summary;
+    "run_graph" Anyone read::graph::GraphRequest => read::graph::GraphReport, read::graph::graph;
+    "run_explain" Anyone read::explain::ExplainRequest => read::explain::ExplainReport, read::explain::explain;
+    "job_show" Anyone read::job::JobRequest => read::job::JobReport, read::job::show;
+    "logs" Anyone read::logs::LogsRequest => read::logs::LogsReport, read::logs::logs;
+    "supervise_logs" Anyone read::logs::HelperLogsRequest => read::logs::LogsReport, read::logs::helper_logs;
+    "events" Anyone read::events::EventsRequest => read::events::EventsReport, read::events::events;
+    "dashboard" Anyone read::dashboard::DashboardRequest => read::dashboard::DashboardReport, read::dashboard::dashboard;
     "work_show" Session work::show::ShowRequest => work::show::ShowReport, work::show::show;
     "workflow_validate" Anyone workflow::ValidateRequest => workflow::ValidateReport, workflow::validate;
     "workflow_show" Anyone workflow::ShowRequest => workflow::ShowReport, workflow::show;

@@ -3,7 +3,7 @@
 //! Nothing here stands in for a part of the program: the store is SQLite, the processes are processes. It does not
 //! know any verb's meaning.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod agent;
@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 pub use agent::Effect;
-pub use output::Output;
+pub use output::{Output, next_commands};
 pub use processes::{Found, is_alive, kill, send, thread_cpu_ms};
 pub use running::{Running, wait_until, wait_until_within};
 pub use store::{Event, connect};

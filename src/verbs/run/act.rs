@@ -5,20 +5,19 @@
 use serde_json::json;
 
 use crate::domain::action::{Action, Launch};
-use crate::domain::event::{EventType, sha256_hex};
+use crate::domain::event::EventType;
 use crate::domain::frozen::RoleContext;
-use crate::domain::gate::tier;
 use crate::domain::id::{JobId, RunId, SessionId};
 use crate::domain::job::{Cause, Outcome};
 use crate::domain::session::{GateState, LeaseState, SessionEvent, SessionState, SupervisorState};
 use crate::error::{Code, Error, Result};
 use crate::os::process::Handle;
 use crate::store::event::About;
-use crate::store::gate::{Decided, NewGate};
+use crate::store::gate::Decided;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
-use crate::verbs::flow::{finish, tell};
+use crate::verbs::flow::{finish, gate, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
 use crate::verbs::settle::{self, evidence};
 use crate::verbs::supervise::start::{self, Purpose};
@@ -294,29 +293,7 @@ fn open_gate(ctx: &Ctx, run: RunId, job: JobId) -> Result<Done> {
     let now = ctx.clock.moment();
     let opened = ctx.write("settle", |tx| {
         let (run, job) = (store::run::get(tx, run)?, store::job::get(tx, job)?);
-        let is_due = job.reason.as_deref() == Some(crate::verbs::flow::offer::GATE);
-        if !is_due || store::gate::pending_of_job(tx, job.id)?.is_some() {
-            return Ok(None);
-        }
-        let tier = tier(job.spec.kind, job.spec.effect);
-        let why = if job.spec.gate_note.is_empty() {
-            format!("{} waits for a person", job.name)
-        } else {
-            job.spec.gate_note.clone()
-        };
-        let shown = serde_json::to_string(&json!({"run": run.name, "job": job.name, "attempt": job.attempt,
-            "snapshot": run.generation, "why": why}))?;
-        let new = NewGate {
-            run: run.id,
-            job: job.id,
-            tier,
-            why: &why,
-            digest: &sha256_hex(shown.as_bytes()),
-            expires: &now.after(run.spec.limits.gate_expiry_ms),
-        };
-        let gate = store::gate::insert(tx, &new)?;
-        tell(tx, EventType::GateOpened, &job, &json!({"gate": gate, "tier": tier, "why": why}))?;
-        Ok(Some((gate, job.name)))
+        Ok(gate::open(tx, &run, &job, &now)?.map(|gate| (gate, job.name)))
     })?;
     match opened {
         Some((gate, name)) => changed(format!("opened gate {gate} before {name}; striatum gate approve {gate}")),

@@ -28,6 +28,7 @@ use crate::error::{Code, Error, Kind, Next, Result};
 use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
+use crate::verbs::api::{self, Who};
 use crate::verbs::ctx::CHECKPOINT_BYTES;
 use crate::verbs::{Ctx, trust};
 
@@ -116,8 +117,8 @@ pub struct DriveReport {
 /// Takes a run to done, or to one clear question.
 pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Result<DriveReport> {
     let run = started(ctx, request.run.as_deref())?;
+    trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
     if !run.state.is_terminal() {
-        trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
         for warning in files::edited(ctx, &run)? {
             teller.tell(&Told::note(format!("warning: {warning}")));
         }
@@ -137,7 +138,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
 }
 
 /// The run to drive: it must have been started.
-fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
     let found = ctx.read(|read| match name {
         Some(name) => find::named(read, name),
         None => find::for_writing(read, None),
@@ -440,19 +441,39 @@ fn next_steps(run: &Run, standing: &Standing) -> Vec<Next> {
             )];
         }
     };
-    causes.iter().take(3).map(|(subject, cause)| way_out(run, subject, *cause)).collect()
+    match causes.as_slice() {
+        [(subject, cause)] => ways_out(run, subject, *cause),
+        several => {
+            several.iter().flat_map(|(subject, cause)| ways_out(run, subject, *cause).into_iter().next()).collect()
+        }
+    }
+    .into_iter()
+    .take(MOST_NEXT)
+    .collect()
 }
 
-/// The literal command that ends a cause.
-pub fn way_out(run: &Run, subject: &str, cause: Cause) -> Next {
-    let template = cause.ended_by().first().copied().unwrap_or("run explain {run}");
-    let words: Vec<String> = std::iter::once("striatum".to_owned())
-        .chain(template.split(' ').map(|word| {
-            word.replace("{job}", subject)
-                .replace("{lane}", subject)
-                .replace("{run}", &run.name)
-                .replace("{gate}", subject)
-        }))
-        .collect();
-    Next { argv: words, why: format!("{subject}: {cause}"), who: "person".to_owned() }
+/// Most commands that one answer proposes.
+const MOST_NEXT: usize = 3;
+
+/// The literal commands that end a cause.
+pub fn ways_out(run: &Run, subject: &str, cause: Cause) -> Vec<Next> {
+    let fill = |word: &str| {
+        ["{job}", "{lane}", "{gate}"]
+            .iter()
+            .fold(word.replace("{run}", &run.name), |word, name| word.replace(name, subject))
+    };
+    let next = |template: &&str| {
+        let words = std::iter::once("striatum".to_owned()).chain(template.split(' ').map(fill)).collect();
+        Next { argv: words, why: format!("{subject}: {cause}"), who: who_may(template).to_owned() }
+    };
+    cause.ended_by().iter().map(next).collect()
+}
+
+/// Who may type a command: its verb's words stand before its first argument.
+fn who_may(command: &str) -> &'static str {
+    let verb = command.split(' ').take_while(|word| !word.starts_with(['{', '-', '\''])).collect::<Vec<_>>();
+    match api::who(&verb.join("_").replace('-', "_")) {
+        Some(Who::Person) => "person",
+        _ => "operator",
+    }
 }

@@ -3,11 +3,13 @@
 pub mod act;
 pub mod amend;
 pub mod control;
+pub mod detach;
 pub mod drive;
 pub mod files;
 pub mod find;
 pub mod marker;
 pub mod observe;
 pub mod prepare;
+pub mod retry;
 pub mod start;
 pub mod wait;

@@ -10,18 +10,20 @@ use crate::error::Result;
 use crate::os::lock::{Held, probe};
 use crate::store::run::Run;
 use crate::store::snapshot::{self, SessionRow, SlotRow};
-use crate::store::{self};
+use crate::store::{self, Connection};
 use crate::verbs::work::layout::was_spawned;
 use crate::verbs::{Ctx, session as sessions, trust};
 
 /// Looks at a run.
 pub fn world(ctx: &Ctx, run: RunId) -> Result<(Run, World)> {
-    let (run, frontier, author) = ctx.read(|read| {
-        let run = store::run::get(read, run)?;
-        let frontier = snapshot::frontier(read, &run, run.spec.max_active_jobs)?;
-        let author = sessions::blocking(read, &run)?;
-        Ok((run, frontier, author))
-    })?;
+    ctx.read(|read| world_in(ctx, read, run))
+}
+
+/// Looks at a run inside somebody's read.
+pub fn world_in(ctx: &Ctx, read: &Connection, run: RunId) -> Result<(Run, World)> {
+    let run = store::run::get(read, run)?;
+    let frontier = snapshot::frontier(read, &run, run.spec.max_active_jobs)?;
+    let author = sessions::blocking(read, &run)?;
     let mut session_views = Vec::new();
     for row in &frontier.sessions {
         session_views.push(session_view(ctx, &run, row)?);
