@@ -117,8 +117,8 @@ pub struct DriveReport {
 /// Takes a run to done, or to one clear question.
 pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Result<DriveReport> {
     let run = started(ctx, request.run.as_deref())?;
+    trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
     if !run.state.is_terminal() {
-        trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
         for warning in files::edited(ctx, &run)? {
             teller.tell(&Told::note(format!("warning: {warning}")));
         }
