@@ -282,11 +282,13 @@ impl<'a> Driver<'a> {
         for action in &plan.actions {
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
+            let session = launched.first().map(|(session, _)| *session);
             self.waiter.adopt(launched);
             match done? {
                 Done::Changed(line) => {
                     changed = true;
-                    self.teller.tell(&Told { line, ..told(action, "done") });
+                    let told = told(action, "done");
+                    self.teller.tell(&Told { line, session_id: told.session_id.or(session), ..told });
                 }
                 Done::FreshRefused(author) => {
                     if let Action::Launch(launch) = action {
