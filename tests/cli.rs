@@ -16,8 +16,6 @@ mod drive;
 mod ends;
 #[path = "cli/freshness.rs"]
 mod freshness;
-#[path = "cli/trust.rs"]
-mod trust;
 #[path = "cli/gate.rs"]
 mod gate;
 #[path = "cli/person.rs"]
@@ -26,5 +24,7 @@ mod person;
 mod rescue;
 #[path = "cli/take.rs"]
 mod take;
+#[path = "cli/trust.rs"]
+mod trust;
 #[path = "cli/workflow.rs"]
 mod workflow;
