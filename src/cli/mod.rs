@@ -28,6 +28,7 @@ mod status;
 mod summary;
 mod supervise;
 mod table;
+mod trust;
 mod work;
 mod workflow;
 
@@ -76,6 +77,14 @@ pub struct Globals {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// See a reviewed workflow run, in a new small repository
+    Quickstart(quickstart::Quickstart),
+    /// Let the commands run that config.toml and workflows name
+    Trust(trust::Trust),
+    /// Print what completes words in a shell
+    Completion(pages::Completion),
+    /// Print a manual page, or write all of them
+    Man(pages::Man),
     /// Show what waits for you, and how every live run does
     Status(status::Status),
     /// Show what waits for you, each with the command that ends it
@@ -94,12 +103,6 @@ enum Verb {
     Doctor(doctor::Doctor),
     /// Show everything on one screen
     Dashboard(dashboard::Dashboard),
-    /// See a reviewed workflow run, in a new small repository
-    Quickstart(quickstart::Quickstart),
-    /// Print what completes words in a shell
-    Completion(pages::Completion),
-    /// Print a manual page, or write all of them
-    Man(pages::Man),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -170,6 +173,10 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
+        Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Trust(trust) => trust.run(session, output),
+        Verb::Completion(completion) => completion.run(output),
+        Verb::Man(man) => man.run(output),
         Verb::Status(verb) => verb.run(session, output),
         Verb::Inbox(verb) => verb.run(session, output),
         Verb::Job(verb) => verb.run(session, output),

@@ -36,7 +36,8 @@ pub fn get(read: &Connection, name: &str) -> StoreResult<LaneRow> {
     Ok(row.optional()?.unwrap_or_default())
 }
 
-const PARKED: &str = "SELECT name, parked_at, parked_reason FROM lane WHERE parked_at IS NOT NULL ORDER BY parked_at DESC";
+const PARKED: &str =
+    "SELECT name, parked_at, parked_reason FROM lane WHERE parked_at IS NOT NULL ORDER BY parked_at DESC";
 
 /// A lane that gets no launches until a person resumes it.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::act::{self, Done};
 use super::observe;
 use super::wait::{Reason, Waiter};
-use super::{find, marker};
+use super::{files, find, marker};
 use crate::domain::action::{Action, Plan, Standing, Surfaced};
 use crate::domain::id::{RunId, SessionId};
 use crate::domain::job::Cause;
@@ -28,9 +28,9 @@ use crate::error::{Code, Error, Kind, Next, Result};
 use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
-use crate::verbs::Ctx;
-use crate::verbs::read::ways;
 use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::read::ways;
+use crate::verbs::{Ctx, trust};
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct DriveRequest {
     pub wait_human: bool,
     /// Stop every lane at the end.
     pub stop_lanes: bool,
+    /// Commands with this hash may run, trusted or not (CI).
+    #[serde(default)]
+    pub trust_hash: Option<String>,
 }
 
 /// Something to tell, as it happens.
@@ -114,6 +117,12 @@ pub struct DriveReport {
 /// Takes a run to done, or to one clear question.
 pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Result<DriveReport> {
     let run = started(ctx, request.run.as_deref())?;
+    trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
+    if !run.state.is_terminal() {
+        for warning in files::edited(ctx, &run)? {
+            teller.tell(&Told::note(format!("warning: {warning}")));
+        }
+    }
     if request.dry_run {
         return dry_run(ctx, &run, teller);
     }
@@ -273,11 +282,13 @@ impl<'a> Driver<'a> {
         for action in &plan.actions {
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
+            let session = launched.first().map(|(session, _)| *session);
             self.waiter.adopt(launched);
             match done? {
                 Done::Changed(line) => {
                     changed = true;
-                    self.teller.tell(&Told { line, ..told(action, "done") });
+                    let told = told(action, "done");
+                    self.teller.tell(&Told { line, session_id: told.session_id.or(session), ..told });
                 }
                 Done::FreshRefused(author) => {
                     if let Action::Launch(launch) = action {
