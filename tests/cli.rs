@@ -22,5 +22,7 @@ mod person;
 mod rescue;
 #[path = "cli/take.rs"]
 mod take;
+#[path = "cli/trust.rs"]
+mod trust;
 #[path = "cli/workflow.rs"]
 mod workflow;

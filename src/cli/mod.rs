@@ -5,11 +5,16 @@
 mod call;
 mod config;
 mod control;
+mod dashboard;
 mod drive;
+mod events;
 mod gate;
 mod go;
 mod help;
+mod inbox;
+mod job;
 mod lane;
+mod logs;
 mod output;
 mod pages;
 mod person;
@@ -17,7 +22,11 @@ mod quickstart;
 mod review;
 mod run;
 mod session;
+mod status;
+mod summary;
 mod supervise;
+mod table;
+mod trust;
 mod work;
 mod workflow;
 
@@ -72,6 +81,21 @@ enum Verb {
     Completion(pages::Completion),
     /// Print a manual page, or write all of them
     Man(pages::Man),
+    /// Show what waits for you, and how every live run does
+    Status(status::Status),
+    /// Show what waits for you, each with the command that ends it
+    Inbox(inbox::Inbox),
+    /// Look at jobs
+    #[command(subcommand)]
+    Job(job::Job),
+    /// Show what an agent printed
+    Logs(logs::Logs),
+    /// Show what happened
+    Events(events::Events),
+    /// Show everything on one screen
+    Dashboard(dashboard::Dashboard),
+    /// Let the commands run that config.toml and workflows name
+    Trust(trust::Trust),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -145,6 +169,13 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Quickstart(quickstart) => quickstart.run(output),
         Verb::Completion(completion) => completion.run(output),
         Verb::Man(man) => man.run(output),
+        Verb::Status(verb) => verb.run(session, output),
+        Verb::Inbox(verb) => verb.run(session, output),
+        Verb::Job(verb) => verb.run(session, output),
+        Verb::Logs(verb) => verb.run(session, output),
+        Verb::Events(verb) => verb.run(session, output),
+        Verb::Dashboard(verb) => verb.run(session, output),
+        Verb::Trust(trust) => trust.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),

@@ -61,13 +61,18 @@ fn is_orphaned(session: &SessionView) -> bool {
         && session.helper == LockState::Free
 }
 
+/// Helpers that may take over from a dead one before what it held is given up: a fault that kills every one of them
+/// must end in a named question, not in a loop.
+const RECOVERIES: u32 = 3;
+
 fn reap(world: &World, plan: &mut Plan) {
     for session in by_id(world).into_iter().filter(|session| is_orphaned(session)) {
         let started = session
             .held
             .as_ref()
             .filter(|held| matches!(held.agent, Some(ExecutionState::Running)) || session.agent == LockState::Held);
-        plan.actions.push(match started {
+        let is_hopeless = session.recoveries >= RECOVERIES && session.agent == LockState::Free;
+        plan.actions.push(match started.filter(|_| !is_hopeless) {
             Some(held) => Action::Recover { session: session.id, job: held.name.clone() },
             None if session.agent == LockState::Held => Action::Recover { session: session.id, job: String::from("-") },
             None => Action::MarkLost { session: session.id },
@@ -225,7 +230,8 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
         return;
     }
     let mut idle = covering(world, slot, plan);
-    let mut lane_room = slot.free_leases;
+    let claiming = world.sessions.iter().filter(|session| session.lane == slot.lane && will_claim(session, world));
+    let mut lane_room = slot.free_leases.saturating_sub(u32::try_from(claiming.count()).unwrap_or(u32::MAX));
     for offer in offers {
         if offer.not_before.as_ref().is_some_and(|moment| !moment.is_past(now)) {
             wake(plan, offer.not_before.as_ref().unwrap_or(now));

@@ -93,6 +93,13 @@ pub fn show_duration(ms: u64) -> String {
     text
 }
 
+/// How long ago, in its largest unit alone: `3d`, `4m`, `0s`.
+pub fn show_age(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m")];
+    let largest = units.into_iter().find(|(unit, _)| ms >= *unit);
+    largest.map_or_else(|| format!("{}s", ms / 1_000), |(unit, word)| format!("{}{word}", ms / unit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +114,12 @@ mod tests {
         assert_eq!(parse_duration("h"), None);
         assert_eq!(show_duration(90_000), "1m30s");
         assert_eq!(show_duration(7_200_000), "2h");
+    }
+
+    #[test]
+    fn an_age_is_told_in_its_largest_unit() {
+        let shown = [0, 999, 59_999, 60_000, 7_199_999, 90_000_000].map(show_age);
+        assert_eq!(shown, ["0s", "0s", "59s", "1m", "1h", "1d"]);
     }
 
     #[test]

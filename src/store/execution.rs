@@ -125,6 +125,15 @@ pub fn checks(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Vec<Ex
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const ALL_OF_ATTEMPT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt ORDER BY id";
+
+/// Every process of an attempt, in the order of their intents.
+pub fn of_attempt(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Vec<Execution>> {
+    let mut statement = read.prepare_cached(ALL_OF_ATTEMPT)?;
+    let rows = statement.query_map(named_params! {":job": job, ":attempt": attempt}, execution_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const LIVE: &str = "SELECT * FROM execution WHERE state IN ('starting', 'running') ORDER BY id";
 
 /// Every process that may exist.

@@ -90,6 +90,47 @@ pub fn pending(read: &Connection, run: RunId) -> StoreResult<Vec<Gate>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// An open gate with the names that people know.
+#[derive(Clone, Debug)]
+pub struct OpenGate {
+    /// Shown as g3.
+    pub id: GateId,
+    /// What waits for it.
+    pub job: String,
+    /// Why a person is needed.
+    pub tier: Tier,
+    /// In words.
+    pub why: String,
+    /// When opened.
+    pub opened_at: Timestamp,
+}
+
+const OPEN: &str = "SELECT gate.id, job.name, gate.tier, gate.why, gate.opened_at
+  FROM gate JOIN job ON job.id = gate.job_id
+  WHERE gate.run_id = :run AND gate.state = 'pending' ORDER BY gate.id DESC LIMIT :limit";
+
+/// The newest open gates of a run, newest first.
+pub fn open(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<OpenGate>> {
+    let mut statement = read.prepare_cached(OPEN)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, |row| {
+        Ok(OpenGate {
+            id: row.get("id")?,
+            job: row.get("name")?,
+            tier: row.get("tier")?,
+            why: row.get("why")?,
+            opened_at: row.get("opened_at")?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNT_OPEN: &str = "SELECT count(*) FROM gate WHERE run_id = :run AND state = 'pending'";
+
+/// How many gates of a run are open.
+pub fn count_open(read: &Connection, run: RunId) -> StoreResult<u32> {
+    Ok(read.prepare_cached(COUNT_OPEN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
+}
+
 const NEWEST_OF_JOB: &str = "SELECT * FROM gate WHERE job_id = :job ORDER BY id DESC LIMIT 1";
 
 /// A job's newest gate, whatever its state.

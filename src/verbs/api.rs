@@ -66,9 +66,11 @@ macro_rules! verbs {
 
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{answer, config, gate, give, lane, review, session, take, work, workflow};
+use super::{answer, config, gate, give, lane, read, review, session, take, trust, work, workflow};
 
 verbs! {
+    "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
+    "trust_show" Anyone trust::ShowRequest => trust::TrustReport, trust::show;
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
     "run_start" Operator start::StartRequest => start::StartReport, start::start;
     "run_pause" Operator control::PauseRequest => control::ControlReport, control::pause;
@@ -102,6 +104,17 @@ verbs! {
     "work_heartbeat" Session work::hold::HeartbeatRequest => work::hold::HeartbeatReport, work::hold::heartbeat;
     "work_publish" Session work::publish::PublishRequest => work::publish::PublishReport, work::publish::publish;
     "work_answer" Session work::answer::AnswerRequest => work::answer::AnswerReport, work::answer::answer;
+    "status" Anyone read::status::StatusRequest => read::status::StatusReport, read::status::status;
+    "inbox" Anyone read::inbox::InboxRequest => read::inbox::InboxReport, read::inbox::inbox;
+    "run_list" Anyone read::runs::ListRequest => read::runs::ListReport, read::runs::list;
+    "run_summary" Anyone read::summary::SummaryRequest => read::summary::SummaryReport, read::summary::summary;
+    "run_graph" Anyone read::graph::GraphRequest => read::graph::GraphReport, read::graph::graph;
+    "run_explain" Anyone read::explain::ExplainRequest => read::explain::ExplainReport, read::explain::explain;
+    "job_show" Anyone read::job::JobRequest => read::job::JobReport, read::job::show;
+    "logs" Anyone read::logs::LogsRequest => read::logs::LogsReport, read::logs::logs;
+    "supervise_logs" Anyone read::logs::HelperLogsRequest => read::logs::LogsReport, read::logs::helper_logs;
+    "events" Anyone read::events::EventsRequest => read::events::EventsReport, read::events::events;
+    "dashboard" Anyone read::dashboard::DashboardRequest => read::dashboard::DashboardReport, read::dashboard::dashboard;
     "work_show" Session work::show::ShowRequest => work::show::ShowReport, work::show::show;
     "workflow_validate" Anyone workflow::ValidateRequest => workflow::ValidateReport, workflow::validate;
     "workflow_show" Anyone workflow::ShowRequest => workflow::ShowReport, workflow::show;

@@ -11,13 +11,15 @@ pub mod gate;
 pub mod give;
 pub mod lane;
 pub mod person;
-pub mod review;
 pub mod quickstart;
+pub mod read;
+pub mod review;
 pub mod run;
 pub mod session;
 pub mod settle;
 pub mod supervise;
 pub mod take;
+pub mod trust;
 pub mod work;
 pub mod workflow;
 

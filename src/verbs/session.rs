@@ -266,8 +266,8 @@ pub struct SessionLine {
 /// What `session list` tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListReport {
-    /// The run's name.
-    pub run: String,
+    /// The run's name; none in a store without runs.
+    pub run: Option<String>,
     /// Its sessions, newest first.
     pub sessions: Vec<SessionLine>,
     /// How many are not shown.
@@ -280,7 +280,9 @@ const LIST_LIMIT: u32 = 200;
 /// Lists the sessions of a run.
 pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
     ctx.read(|read| {
-        let run = find::for_reading(ctx, read, request.run.as_deref())?;
+        let Some(run) = find::if_any(ctx, read, request.run.as_deref())? else {
+            return Ok(ListReport { run: None, sessions: Vec::new(), left_out: 0 });
+        };
         let mut rows = if request.all {
             store::session::of_run(read, run.id, LIST_LIMIT + 1)?
         } else {
@@ -291,11 +293,12 @@ pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
         let left_out = u32::try_from(rows.len()).unwrap_or(u32::MAX).saturating_sub(LIST_LIMIT);
         rows.truncate(LIST_LIMIT as usize);
         let sessions = rows.into_iter().map(|row| line(read, row)).collect::<Result<_>>()?;
-        Ok(ListReport { run: run.name, sessions, left_out })
+        Ok(ListReport { run: Some(run.name), sessions, left_out })
     })
 }
 
-fn line(read: &Connection, row: Session) -> Result<SessionLine> {
+/// A session for people.
+pub fn line(read: &Connection, row: Session) -> Result<SessionLine> {
     let holds = match store::message::held(read, row.id)? {
         Some(message) => Some(store::job::get(read, message.job)?.name),
         None => None,
