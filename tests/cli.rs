@@ -12,6 +12,8 @@ mod await_work;
 mod control;
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/ends.rs"]
+mod ends;
 #[path = "cli/freshness.rs"]
 mod freshness;
 #[path = "cli/gate.rs"]

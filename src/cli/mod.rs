@@ -77,6 +77,8 @@ pub struct Globals {
 enum Verb {
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
+    /// Let the commands run that config.toml and workflows name
+    Trust(trust::Trust),
     /// Print what completes words in a shell
     Completion(pages::Completion),
     /// Print a manual page, or write all of them
@@ -94,8 +96,6 @@ enum Verb {
     Events(events::Events),
     /// Show everything on one screen
     Dashboard(dashboard::Dashboard),
-    /// Let the commands run that config.toml and workflows name
-    Trust(trust::Trust),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -167,6 +167,7 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Trust(trust) => trust.run(session, output),
         Verb::Completion(completion) => completion.run(output),
         Verb::Man(man) => man.run(output),
         Verb::Status(verb) => verb.run(session, output),
@@ -175,7 +176,6 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Logs(verb) => verb.run(session, output),
         Verb::Events(verb) => verb.run(session, output),
         Verb::Dashboard(verb) => verb.run(session, output),
-        Verb::Trust(trust) => trust.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),
