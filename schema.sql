@@ -198,6 +198,8 @@ CREATE TABLE supervisor (
 ) STRICT;
 CREATE UNIQUE INDEX supervisor_active ON supervisor (session_id) WHERE state IN ('starting', 'attached'); -- one a session
 
+CREATE INDEX supervisor_session ON supervisor (session_id, id);                 -- the newest helper, recoveries
+
 -- A process started for an attempt.
 CREATE TABLE execution (
   id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -172,9 +172,11 @@ pub fn counts(read: &Connection, run: RunId) -> StoreResult<Vec<(JobState, u32)>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state ORDER BY id LIMIT :limit";
+// The states stand in it as in the partial index, which is used only because they do.
+const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state
+  AND state NOT IN ('completed', 'waiting') ORDER BY id LIMIT :limit";
 
-/// Jobs in one state, oldest first.
+/// Jobs in one state, oldest first; not for `completed` and `waiting`, of which there may be any number.
 pub fn in_state(read: &Connection, run: RunId, state: JobState, limit: u32) -> StoreResult<Vec<Job>> {
     let mut statement = read.prepare_cached(IN_STATE)?;
     let rows = statement.query_map(named_params! {":run": run, ":state": state, ":limit": limit}, job_row)?;

@@ -64,10 +64,9 @@ macro_rules! verbs {
     };
 }
 
-use super::read;
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{answer, config, gate, give, lane, review, session, take, trust, work, workflow};
+use super::{answer, config, gate, give, lane, read, review, session, take, trust, work, workflow};
 
 verbs! {
     "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;

@@ -19,7 +19,9 @@ use crate::store::{self, Writing};
 pub fn decide(tx: &Writing<'_>, run: &Run, subject: JobId) -> Result<()> {
     let subject = store::job::get(tx, subject)?;
     let mut seats = Vec::new();
-    for review in store::job::panel(tx, subject.id)? {
+    // A review that a person or its own rule passed over has no seat.
+    let seated = store::job::panel(tx, subject.id)?.into_iter().filter(|review| review.state != JobState::Skipped);
+    for review in seated {
         let verdict = store::verdict::newest(tx, review.id)?.filter(|row| row.generation == subject.generation);
         seats.push((review, verdict));
     }
@@ -89,7 +91,9 @@ fn reject(tx: &Writing<'_>, run: &Run, subject: &Job, seats: &[(Job, Option<Verd
 /// What the panel of a job found in its present generation.
 pub fn findings(tx: &Writing<'_>, subject: &Job) -> Result<Vec<ReviewFindings>> {
     let mut found = Vec::new();
-    for review in store::job::panel(tx, subject.id)? {
+    // A review that a person or its own rule passed over has no seat.
+    let seated = store::job::panel(tx, subject.id)?.into_iter().filter(|review| review.state != JobState::Skipped);
+    for review in seated {
         let row = store::verdict::newest(tx, review.id)?.filter(|row| row.generation == subject.generation);
         found.extend(row.map(|row| said(&review, &row)));
     }

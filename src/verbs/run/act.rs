@@ -88,8 +88,12 @@ fn mark_lost(ctx: &Ctx, id: SessionId) -> Result<Done> {
         if session.packets == 0 {
             store::run::add_launch(tx, session.run)?;
         }
-        end_intent(tx, id)?;
-        let job = sessions::release(tx, &session, Outcome::NeverStarted, "its helper died before its agent started")?;
+        let outcome = end_execution(tx, id)?;
+        let why = match outcome {
+            Outcome::NeverStarted => "its helper died before its agent started",
+            _ => "its helper died again and again; nobody could look at what it left",
+        };
+        let job = sessions::release(tx, &session, outcome, why)?;
         sessions::end(tx, &session, SessionEvent::Lose, "its helper is gone")?;
         Ok(Some(job.map_or_else(|| format!("lost {id}"), |job| format!("lost {id} before it started {job}"))))
     })?;
@@ -97,16 +101,20 @@ fn mark_lost(ctx: &Ctx, id: SessionId) -> Result<Done> {
     Ok(line.map_or(Done::Moot, |line| Done::Changed(Some(line))))
 }
 
-/// An execution that was intended and never existed.
-fn end_intent(tx: &Writing<'_>, session: SessionId) -> Result<()> {
+/// Ends the execution of what a session holds, if any: never started, or lost.
+fn end_execution(tx: &Writing<'_>, session: SessionId) -> Result<Outcome> {
     use crate::domain::session::ExecutionState;
-    let Some(message) = store::message::held(tx, session)? else { return Ok(()) };
-    let Some(agent) = store::execution::agent(tx, message.job, message.attempt)? else { return Ok(()) };
-    if agent.state == ExecutionState::Starting {
-        let ending = store::execution::Ending { detail: Some("never started".to_owned()), ..Default::default() };
-        store::execution::ended(tx, agent.id, ExecutionState::NotRun, &ending)?;
-    }
-    Ok(())
+    let Some(message) = store::message::held(tx, session)? else { return Ok(Outcome::NeverStarted) };
+    let Some(agent) = store::execution::agent(tx, message.job, message.attempt)? else {
+        return Ok(Outcome::NeverStarted);
+    };
+    let (state, outcome, detail) = match agent.state {
+        ExecutionState::Starting => (ExecutionState::NotRun, Outcome::NeverStarted, "never started"),
+        _ => (ExecutionState::Lost, Outcome::Lost, "nobody saw its exit"),
+    };
+    let ending = store::execution::Ending { detail: Some(detail.to_owned()), ..Default::default() };
+    store::execution::ended(tx, agent.id, state, &ending)?;
+    Ok(outcome)
 }
 
 fn recover(ctx: &Ctx, session: SessionId, job: &str, launched: &mut Launched) -> Result<Done> {

@@ -28,8 +28,8 @@ use crate::error::{Code, Error, Kind, Next, Result};
 use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
-use crate::verbs::api::{self, Who};
 use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::read::ways;
 use crate::verbs::{Ctx, trust};
 
 /// What `run drive` is asked.
@@ -282,11 +282,13 @@ impl<'a> Driver<'a> {
         for action in &plan.actions {
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
+            let session = launched.first().map(|(session, _)| *session);
             self.waiter.adopt(launched);
             match done? {
                 Done::Changed(line) => {
                     changed = true;
-                    self.teller.tell(&Told { line, ..told(action, "done") });
+                    let told = told(action, "done");
+                    self.teller.tell(&Told { line, session_id: told.session_id.or(session), ..told });
                 }
                 Done::FreshRefused(author) => {
                     if let Action::Launch(launch) = action {
@@ -457,23 +459,5 @@ const MOST_NEXT: usize = 3;
 
 /// The literal commands that end a cause.
 pub fn ways_out(run: &Run, subject: &str, cause: Cause) -> Vec<Next> {
-    let fill = |word: &str| {
-        ["{job}", "{lane}", "{gate}"]
-            .iter()
-            .fold(word.replace("{run}", &run.name), |word, name| word.replace(name, subject))
-    };
-    let next = |template: &&str| {
-        let words = std::iter::once("striatum".to_owned()).chain(template.split(' ').map(fill)).collect();
-        Next { argv: words, why: format!("{subject}: {cause}"), who: who_may(template).to_owned() }
-    };
-    cause.ended_by().iter().map(next).collect()
-}
-
-/// Who may type a command: its verb's words stand before its first argument.
-fn who_may(command: &str) -> &'static str {
-    let verb = command.split(' ').take_while(|word| !word.starts_with(['{', '-', '\''])).collect::<Vec<_>>();
-    match api::who(&verb.join("_").replace('-', "_")) {
-        Some(Who::Person) => "person",
-        _ => "operator",
-    }
+    ways::out_of(cause, &ways::Subject { run: &run.name, job: Some(subject), ..ways::Subject::default() })
 }

@@ -80,6 +80,7 @@ fn session_view(ctx: &Ctx, run: &Run, row: &SessionRow) -> Result<SessionView> {
         is_self_driven: !session.supervised && (session.packets > 0 || session.active_at > session.created_at),
         supervisor: row.supervisor.as_ref().map(|supervisor| supervisor.state),
         is_stopping: row.supervisor.as_ref().is_some_and(|supervisor| supervisor.stop_kind.is_some()),
+        recoveries: row.recoveries,
         helper,
         agent,
         held,

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::os::files::BoundedLog;
 use crate::os::process::{Launched, Tree};
 use crate::os::wait::{Countdown, Set};
+use crate::store;
 use crate::verbs::settle::verify::{Runner, Waited};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::Laid;
@@ -62,13 +63,20 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
     let poll_ms = watch.hold.run.spec.limits.poll_ms;
     let mut pulse = Pulse::new(host, watch);
     let mut log = BoundedLog::new(&watch.laid.folder.output(), OUTPUT_LIMIT);
+    let mut deadline = watch.deadline.clone();
+    let (mut written, mut is_answered, mut is_loud) = (0, false, false);
     loop {
         let now = host.ctx.clock.moment();
-        if watch.deadline.is_past(&now) {
+        if deadline.is_past(&now) {
             return Ok(Watched::TimedOut);
         }
-        let left = u64::try_from(watch.deadline.ms.saturating_sub(now.ms)).unwrap_or(0);
-        let asked = wait_once(host, watch, poll_ms.min(left), &desk)?;
+        let left = u64::try_from(deadline.ms.saturating_sub(now.ms)).unwrap_or(0);
+        let poll = if is_loud { LOUD_POLL_MS } else { poll_ms };
+        let asked = wait_once(host, watch, poll.min(left), &desk)?;
+        if asked && !is_answered && has_answer(host, watch)? {
+            is_answered = true;
+            deadline = sooner(deadline, now.after(watch.hold.run.spec.limits.starting_ms));
+        }
         if watch.launched.process.has_ended() {
             host.inbox.serve(&host.ctx, &desk);
             return Ok(Watched::Exited);
@@ -81,7 +89,8 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
         if host.signals.take().is_some() {
             return Ok(Watched::Told("the helper was told to end by a signal".to_owned()));
         }
-        let written = log.check()?.written;
+        let before = std::mem::replace(&mut written, log.check()?.written);
+        is_loud = written.saturating_sub(before) > LOUD;
         if written > OUTPUT_FLOOD {
             return Ok(Watched::Flooded);
         }
@@ -89,6 +98,22 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
             return Ok(Watched::Idle);
         }
     }
+}
+
+/// Growth of the output between two looks, in bytes, that makes the next look come sooner.
+const LOUD: u64 = 4 * 1024 * 1024;
+
+/// How soon, in milliseconds.
+const LOUD_POLL_MS: u64 = 10;
+
+/// Whether the agent has answered: then it has as long to go as it had to come (`limits.starting`).
+fn has_answer(host: &Host<'_>, watch: &Watch<'_>) -> Result<bool> {
+    let (job, number) = (watch.hold.job.id, watch.hold.lease.attempt);
+    Ok(host.ctx.read(|read| Ok(store::attempt::get(read, job, number)?))?.answer.is_some())
+}
+
+fn sooner(one: Moment, other: Moment) -> Moment {
+    if other.ms < one.ms { other } else { one }
 }
 
 /// One wait on everything that can happen; whether the agent asked something.
