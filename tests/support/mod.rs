@@ -3,7 +3,7 @@
 //! Nothing here stands in for a part of the program: the store is SQLite, the processes are processes. It does not
 //! know any verb's meaning.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod agent;
@@ -11,6 +11,7 @@ mod decoy;
 mod output;
 mod processes;
 mod running;
+mod sound;
 mod store;
 mod worker;
 

@@ -191,8 +191,11 @@ fn of_job(snapshot: &mut Snapshot, job: Option<&str>, set: &Set) -> Result<(Stri
 }
 
 fn of_lane(run: &RunSpec, spec: &mut JobSpec, set: &Set) -> Result<(String, String), AmendFault> {
-    let fault = |message: String, hint: String| {
-        AmendFault::Value { key: set.key.clone(), value: set.value.clone(), message, hint }
+    let fault = |message: String, hint: String| AmendFault::Value {
+        key: set.key.clone(),
+        value: set.value.clone(),
+        message,
+        hint,
     };
     let Some(role) = &spec.role else {
         return Err(fault(format!("job {} has no lane: a person or the program does it", spec.id), String::new()));
@@ -400,7 +403,10 @@ needs = ["review"]
     #[test]
     fn scope_edges_and_commands_stay() {
         for key in ["verify", "writes", "needs", "reviews", "tree", "lanes.a.command", "tree.setup", "notify.command"] {
-            assert_eq!(changed(Some("draft"), &[(key, "x")]).unwrap_err(), format!("`{key}` stays as it was prepared | "));
+            assert_eq!(
+                changed(Some("draft"), &[(key, "x")]).unwrap_err(),
+                format!("`{key}` stays as it was prepared | ")
+            );
         }
     }
 

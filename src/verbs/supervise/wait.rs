@@ -1,19 +1,20 @@
 //! Waiting for an agent's end while obeying orders, serving its requests and keeping its limits.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::host::Host;
 use super::inbox::Desk;
 use super::orders::Order;
-use crate::domain::frozen::{LaneMode, LaneSpec};
+use crate::domain::frozen::LaneSpec;
 use crate::domain::time::Moment;
 use crate::error::Result;
 use crate::os::files::BoundedLog;
-use crate::os::process::{Launched, Tree};
+use crate::os::process::{Handle, Launched, Tree};
 use crate::os::wait::{Countdown, Set};
+use crate::store;
 use crate::verbs::settle::verify::{Runner, Waited};
 use crate::verbs::work::hold::Hold;
-use crate::verbs::work::layout::Laid;
 
 /// Output kept of one attempt, in bytes; beyond it the middle is cut out.
 pub const OUTPUT_LIMIT: u64 = 8 * 1024 * 1024;
@@ -26,6 +27,8 @@ const OUTPUT_FLOOD: u64 = 1024 * 1024 * 1024;
 pub enum Watched {
     /// The agent exited.
     Exited,
+    /// It answered, and would go on.
+    Answered,
     /// Longer than its limit.
     TimedOut,
     /// Nothing happened for too long.
@@ -44,24 +47,22 @@ pub struct Watch<'a> {
     pub hold: &'a Hold,
     /// The lane.
     pub lane: &'a LaneSpec,
-    /// Its files.
-    pub laid: &'a Laid,
+    /// Where its output goes.
+    pub output: PathBuf,
     /// The end of the attempt.
     pub deadline: Moment,
     /// The agent.
-    pub launched: &'a Launched,
+    pub agent: &'a Handle,
+    /// The agent would go on after its answer, and there is nobody to go on with.
+    pub until_answered: bool,
 }
 
 /// Waits until the agent's attempt is over, for whatever reason.
 pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
-    let desk = Desk {
-        session: host.session,
-        agent: Some(watch.launched.process.identity().pid),
-        waits_for_settling: watch.lane.mode == LaneMode::Loop,
-    };
+    let desk = Desk { session: host.session, agent: Some(watch.agent.identity().pid), waits_for_settling: false };
     let poll_ms = watch.hold.run.spec.limits.poll_ms;
     let mut pulse = Pulse::new(host, watch);
-    let mut log = BoundedLog::new(&watch.laid.folder.output(), OUTPUT_LIMIT);
+    let mut log = BoundedLog::new(&watch.output, OUTPUT_LIMIT);
     loop {
         let now = host.ctx.clock.moment();
         if watch.deadline.is_past(&now) {
@@ -69,9 +70,12 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
         }
         let left = u64::try_from(watch.deadline.ms.saturating_sub(now.ms)).unwrap_or(0);
         let asked = wait_once(host, watch, poll_ms.min(left), &desk)?;
-        if watch.launched.process.has_ended() {
+        if watch.agent.has_ended() {
             host.inbox.serve(&host.ctx, &desk);
             return Ok(Watched::Exited);
+        }
+        if asked && watch.until_answered && has_answered(host, watch.hold)? {
+            return Ok(Watched::Answered);
         }
         match host.orders.look(&host.ctx, true)? {
             Order::GoOn | Order::Drain(_) => {}
@@ -91,10 +95,14 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
     }
 }
 
+fn has_answered(host: &Host<'_>, hold: &Hold) -> Result<bool> {
+    host.ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?.answer.is_some()))
+}
+
 /// One wait on everything that can happen; whether the agent asked something.
 fn wait_once(host: &mut Host<'_>, watch: &Watch<'_>, timeout_ms: u64, desk: &Desk) -> Result<bool> {
     let mut set = Set::new();
-    if let Some(pidfd) = watch.launched.process.pidfd() {
+    if let Some(pidfd) = watch.agent.pidfd() {
         set.readable(pidfd);
     }
     let inbox = host.inbox.fd().map(|fd| set.readable(fd));
@@ -175,7 +183,7 @@ impl Pulse {
         }
         let look_every = CPU_LOOK_MS.min(limit / 4);
         if self.looked.after(look_every).is_past(&now) {
-            let root = watch.launched.process.identity().clone();
+            let root = watch.agent.identity().clone();
             let cpu = Tree { root, adopts_orphans: true, spare: Vec::new() }.cpu_ticks();
             if cpu != self.cpu {
                 self.cpu = cpu;
