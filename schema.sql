@@ -74,7 +74,7 @@ CREATE TABLE job (
   UNIQUE (run_id, name)
 ) STRICT;
 CREATE INDEX job_open ON job (run_id) WHERE settled = 0;                        -- "is anything left?"
-CREATE INDEX job_state ON job (run_id, state) WHERE state NOT IN ('completed', 'waiting'); -- what is in flight or held
+CREATE INDEX job_state ON job (run_id, state);                                  -- jobs in one state; counts by state
 CREATE INDEX job_waiting ON job (run_id, reason) WHERE state = 'waiting' AND unmet = 0;  -- gates to open, held jobs
 CREATE INDEX job_reviews ON job (reviews) WHERE reviews IS NOT NULL;            -- the panel of a job
 
@@ -197,6 +197,8 @@ CREATE TABLE supervisor (
   end_reason TEXT                                 -- why
 ) STRICT;
 CREATE UNIQUE INDEX supervisor_active ON supervisor (session_id) WHERE state IN ('starting', 'attached'); -- one a session
+
+CREATE INDEX supervisor_session ON supervisor (session_id, id);                 -- the newest helper, recoveries
 
 -- A process started for an attempt.
 CREATE TABLE execution (

@@ -21,8 +21,8 @@ pub struct Next {
 
 impl Next {
     /// A next command from its words.
-    pub fn new(who: &str, why: impl Into<String>, argv: &[&str]) -> Self {
-        Next { argv: argv.iter().map(|word| (*word).to_owned()).collect(), why: why.into(), who: who.to_owned() }
+    pub fn new(who: &str, why: impl Into<String>, argv: &[impl AsRef<str>]) -> Self {
+        Next { argv: argv.iter().map(|word| word.as_ref().to_owned()).collect(), why: why.into(), who: who.to_owned() }
     }
 }
 
@@ -321,7 +321,9 @@ impl From<crate::os::Fault> for Error {
 impl From<crate::os::layout::LayoutError> for Error {
     fn from(error: crate::os::layout::LayoutError) -> Self {
         match error {
-            crate::os::layout::LayoutError::Fault(fault) => fault.into(),
+            crate::os::layout::LayoutError::Fault(fault) => {
+                Error::new(Code::StoreUnreadable, format!("the store can't be reached: {fault}")).cause(fault.source)
+            }
             crate::os::layout::LayoutError::Network { .. } => Error::new(Code::StoreUnsafe, error.to_string())
                 .hint("SQLite's log needs a local disk; name a folder on one with --dir or STRIATUM_DIR"),
             other => Error::new(Code::StoreUnsafe, other.to_string()),
@@ -385,6 +387,23 @@ impl From<crate::domain::word::Illegal> for Error {
     }
 }
 
+impl From<crate::domain::workflow::amend::AmendFault> for Error {
+    fn from(fault: crate::domain::workflow::amend::AmendFault) -> Self {
+        use crate::domain::workflow::amend::{AmendFault, JOB_KEYS};
+        let error = Error::new(Code::Usage, fault.to_string());
+        match fault {
+            AmendFault::Unknown { hint, .. } | AmendFault::Value { hint, .. } if hint.is_empty() => error,
+            AmendFault::Unknown { hint, .. } | AmendFault::Value { hint, .. } => error.hint(hint),
+            AmendFault::Fixed { .. } => error
+                .hint("scope, edges, commands and verify never change under a run: cancel it and prepare a new one"),
+            AmendFault::NeedsJob { .. } => {
+                error.hint(format!("`striatum run amend JOB --set ..`; a job's keys are {}", JOB_KEYS.join(", ")))
+            }
+            AmendFault::NoJob { known, .. } => error.hint(format!("it has {}", known.join(", "))),
+        }
+    }
+}
+
 impl From<crate::store::StoreError> for Error {
     fn from(error: crate::store::StoreError) -> Self {
         use crate::store::StoreError;
@@ -401,6 +420,8 @@ impl From<crate::store::StoreError> for Error {
             )),
             StoreError::Newer { .. } => Error::new(Code::StoreNewer, text).hint("use that version, or a newer one"),
             StoreError::Foreign(_) => Error::new(Code::StoreForeign, text),
+            StoreError::Empty(_) => Error::new(Code::StoreCorrupt, text)
+                .hint("nothing was changed; bring back a copy of the file, or move it away and start anew"),
             StoreError::Replaced(_) => Error::new(Code::StoreReplaced, text)
                 .hint("nothing was written; bring the file back, or start anew with `striatum init`"),
             StoreError::OldSqlite(_) | StoreError::Pool(_) => Error::new(Code::StoreUnreadable, text),

@@ -1,5 +1,7 @@
 //! Where a call goes: to the store, or, in a lane, through its helper's socket.
 
+use std::cell::Cell;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::Globals;
@@ -7,29 +9,70 @@ use crate::broker::client;
 use crate::error::{Code, Error, Result};
 use crate::verbs::api::{Verb, Who};
 use crate::verbs::ctx::{self, Ctx};
+use crate::verbs::person::{self, Caller};
 
 /// One invocation of the command line.
 pub struct Session {
     /// Flags that every verb takes.
     pub globals: Globals,
+    words_on_stdin: Cell<bool>,
 }
 
 impl Session {
     /// An invocation with these flags.
     pub fn new(globals: Globals) -> Session {
-        Session { globals }
+        Session { globals, words_on_stdin: Cell::new(false) }
+    }
+
+    /// The same invocation without the caller's key: for the second verb of one command.
+    pub fn unkeyed(&self) -> Session {
+        Session::new(Globals { request_id: None, ..self.globals.clone() })
     }
 
     /// Calls a verb.
     pub fn call<V: Verb>(&self, request: &V) -> Result<V::Report> {
-        if let Some(socket) = self.lane_socket() {
-            return through(&socket, request);
+        match (self.lane_socket(), V::WHO) {
+            (Some(socket), _) => through(&socket, request),
+            (None, Who::Person) => self.call_as_person(request),
+            (None, Who::Operator) => {
+                let ctx = self.ctx()?;
+                ctx::refuse_lanes(&ctx)?;
+                request.run(&ctx)
+            }
+            (None, Who::Anyone | Who::Session) => request.run(&self.ctx()?),
         }
-        let ctx = self.ctx()?;
-        if matches!(V::WHO, Who::Operator | Who::Person) {
-            ctx::refuse_lanes(&ctx)?;
+    }
+
+    /// Calls a verb in a way that only a person may.
+    pub fn call_as_person<V: Verb>(&self, request: &V) -> Result<V::Report> {
+        let ctx = self.operator_ctx()?;
+        let how = person::require(&self.caller())?;
+        request.run(&ctx.with_person(how))
+    }
+
+    fn caller(&self) -> Caller {
+        let own = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        Caller {
+            as_person: self.globals.as_person,
+            words: std::iter::once("striatum".to_owned()).chain(own).collect(),
+            words_on_stdin: self.words_on_stdin.get(),
         }
-        request.run(&ctx)
+    }
+
+    /// Everything that comes through standard input, as the words to act on; at most `limit` bytes.
+    pub fn read_stdin(&self, limit: u64) -> Result<String> {
+        self.words_on_stdin.set(true);
+        let mut text = String::new();
+        std::io::stdin().lock().take(limit + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > limit {
+            return Err(Error::new(Code::TooLarge, format!("standard input has more than {limit} bytes")));
+        }
+        Ok(text)
+    }
+
+    /// Whether this process speaks through the socket of a lane.
+    pub fn is_in_lane(&self) -> bool {
+        self.lane_socket().is_some()
     }
 
     /// The store, for verbs that are more than a request and a report.

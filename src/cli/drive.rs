@@ -7,28 +7,38 @@ use clap::Args;
 use serde_json::json;
 
 use super::call::Session;
-use super::output::{Output, complain, print, shell_words};
+use super::output::{Output, complain, next_text, print, shell_words};
 use crate::domain::time::parse_duration;
 use crate::domain::world::World;
 use crate::error::Result;
-
+use crate::verbs::run::detach::{be_detached, detach};
 use crate::verbs::run::drive::{DriveReport, DriveRequest, Teller, Told, drive};
 
-/// How to drive.
+/// Which run, and how to drive it.
 #[derive(Args)]
 pub struct Drive {
     /// The run; the only live one when left out
     #[arg(long, value_name = "RUN")]
     run_id: Option<String>,
-    /// Longest time between two looks; jittered
-    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
-    interval: u64,
+    /// Commands with this hash may run though nobody trusted them here (for CI)
+    #[arg(long, value_name = "sha256:..")]
+    trust_hash: Option<String>,
     /// Make one turn
     #[arg(long)]
     once: bool,
     /// Show what one turn would do
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    driving: Driving,
+}
+
+/// How to drive.
+#[derive(Args)]
+pub struct Driving {
+    /// Longest time between two looks; jittered
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
+    interval: u64,
     /// Refuse when another driver is active, instead of standing by
     #[arg(long)]
     exclusive: bool,
@@ -38,9 +48,54 @@ pub struct Drive {
     /// Stop every lane at the end
     #[arg(long)]
     stop_lanes: bool,
+    /// Go on in the background, with the lines in a file
+    #[arg(long)]
+    detach: bool,
+    /// This is the driver in the background
+    #[arg(long, hide = true)]
+    detached: bool,
     /// Without a terminal, a line at this interval
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
-    heartbeat: u64,
+    pub heartbeat: u64,
+}
+
+impl Driving {
+    /// What was typed, as a request.
+    pub fn request(&self, run: Option<String>) -> DriveRequest {
+        DriveRequest {
+            run,
+            interval_ms: self.interval,
+            once: false,
+            dry_run: false,
+            exclusive: self.exclusive,
+            wait_human: self.wait_human,
+            stop_lanes: self.stop_lanes,
+            trust_hash: None,
+        }
+    }
+}
+
+impl Driving {
+    /// Drives, here or in the background.
+    pub fn drive(&self, request: &DriveRequest, session: &Session, output: &Output) -> Result<u8> {
+        if self.detached {
+            be_detached()?;
+        }
+        if !self.detach {
+            return drive_run(request, self.heartbeat, session, output);
+        }
+        let report = detach(&session.operator_ctx()?, request, self.heartbeat)?;
+        output.report(&report, |report| {
+            let log = report.log.display();
+            format!(
+                "{} goes on in the background (pid {})\nits lines: {log}\n{}",
+                report.run,
+                report.pid,
+                next_text(&report.next)
+            )
+        });
+        Ok(0)
+    }
 }
 
 /// A duration as people write it, in milliseconds.
@@ -49,22 +104,15 @@ pub fn duration(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl Drive {
-    /// What was typed, as a request.
-    pub fn request(&self) -> DriveRequest {
-        DriveRequest {
-            run: self.run_id.clone(),
-            interval_ms: self.interval,
-            once: self.once,
-            dry_run: self.dry_run,
-            exclusive: self.exclusive,
-            wait_human: self.wait_human,
-            stop_lanes: self.stop_lanes,
-        }
-    }
-
     /// Drives.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
-        drive_run(&self.request(), self.heartbeat, session, output)
+        let request = DriveRequest {
+            once: self.once,
+            dry_run: self.dry_run,
+            trust_hash: self.trust_hash,
+            ..self.driving.request(self.run_id)
+        };
+        self.driving.drive(&request, session, output)
     }
 }
 

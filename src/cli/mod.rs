@@ -4,14 +4,29 @@
 
 mod call;
 mod config;
+mod control;
+mod dashboard;
 mod drive;
+mod events;
+mod gate;
+mod go;
 mod help;
+mod inbox;
+mod job;
+mod lane;
+mod logs;
 mod output;
 mod pages;
+mod person;
 mod quickstart;
+mod review;
 mod run;
 mod session;
+mod status;
+mod summary;
 mod supervise;
+mod table;
+mod trust;
 mod work;
 mod workflow;
 
@@ -62,6 +77,25 @@ pub struct Globals {
 enum Verb {
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
+    /// Let the commands run that config.toml and workflows name
+    Trust(trust::Trust),
+    /// Print what completes words in a shell
+    Completion(pages::Completion),
+    /// Print a manual page, or write all of them
+    Man(pages::Man),
+    /// Show what waits for you, and how every live run does
+    Status(status::Status),
+    /// Show what waits for you, each with the command that ends it
+    Inbox(inbox::Inbox),
+    /// Look at jobs
+    #[command(subcommand)]
+    Job(job::Job),
+    /// Show what an agent printed
+    Logs(logs::Logs),
+    /// Show what happened
+    Events(events::Events),
+    /// Show everything on one screen
+    Dashboard(dashboard::Dashboard),
     /// Prepare, start, drive and look at runs
     #[command(subcommand)]
     Run(run::Run),
@@ -76,16 +110,27 @@ enum Verb {
     /// The agent's side: claim, publish, answer
     #[command(subcommand)]
     Work(work::Work),
+    /// See what waits for a person's word, and say it
+    #[command(subcommand)]
+    Gate(gate::Gate),
+    /// Answer a job that asked; its next attempt is told
+    Answer(person::Answer),
+    /// Work a job yourself
+    Take(person::Take),
+    /// Give a job back that you took
+    Give(person::Give),
+    /// Judge over reviews
+    #[command(subcommand)]
+    Review(review::Review),
+    /// See how lanes do, and pause them
+    #[command(subcommand)]
+    Lane(lane::Lane),
     /// Check, show, draw and write workflows
     #[command(subcommand)]
     Workflow(workflow::Workflow),
     /// What holds here, where it comes from, and what may be written
     #[command(subcommand)]
     Config(config::Config),
-    /// Print what completes words in a shell
-    Completion(pages::Completion),
-    /// Print a manual page, or write all of them
-    Man(pages::Man),
 }
 
 /// Runs the command line; the exit code is the table's (design section 15).
@@ -122,14 +167,27 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Trust(trust) => trust.run(session, output),
+        Verb::Completion(completion) => completion.run(output),
+        Verb::Man(man) => man.run(output),
+        Verb::Status(verb) => verb.run(session, output),
+        Verb::Inbox(verb) => verb.run(session, output),
+        Verb::Job(verb) => verb.run(session, output),
+        Verb::Logs(verb) => verb.run(session, output),
+        Verb::Events(verb) => verb.run(session, output),
+        Verb::Dashboard(verb) => verb.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),
         Verb::Supervise(verb) => verb.run(session, output),
         Verb::Work(verb) => verb.run(session, output),
+        Verb::Gate(verb) => verb.run(session, output),
+        Verb::Answer(verb) => verb.run(session, output),
+        Verb::Take(verb) => verb.run(session, output),
+        Verb::Give(verb) => verb.run(session, output),
+        Verb::Review(verb) => verb.run(session, output),
+        Verb::Lane(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
-        Verb::Completion(completion) => completion.run(output),
-        Verb::Man(man) => man.run(output),
     }
 }

@@ -34,15 +34,16 @@ pub struct Register {
 impl Register {
     /// Calls the verb and shows its report.
     pub fn run(self, session: &call::Session, output: &Output) -> Result<u8> {
-        let report = session.call(&RegisterRequest {
+        let request = RegisterRequest {
             run: self.run_id,
             role: self.role,
             lane: self.lane,
             fresh: self.fresh,
             force_non_fresh: self.force_non_fresh,
             reason: self.reason,
-            how: None,
-        })?;
+        };
+        let report =
+            if request.force_non_fresh { session.call_as_person(&request)? } else { session.call(&request)? };
         output.report(&report, |report| {
             format!(
                 "registered {} as {}/{} in {}\ntoken file: {}\n{}",

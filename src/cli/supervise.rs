@@ -42,6 +42,8 @@ pub enum Supervise {
         #[arg(long, value_name = "SESSION")]
         session_id: SessionId,
     },
+    /// Show what a helper printed
+    Logs(super::logs::HelperLogs),
 }
 
 impl Supervise {
@@ -70,6 +72,7 @@ impl Supervise {
                 let report = session.call(&StatusRequest { session: session_id })?;
                 output.report(&report, status);
             }
+            Supervise::Logs(logs) => return logs.run(session, output),
         }
         Ok(0)
     }

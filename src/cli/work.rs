@@ -1,20 +1,28 @@
 //! `striatum work ...`: the agent's side.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::call::Session;
+use super::gate::onward_text;
 use super::output::{Output, next_text};
 use crate::domain::contract::SCHEMA;
 use crate::domain::id::SessionId;
 use crate::error::{Code, Error, Result};
+use crate::verbs::api::Verb;
 use crate::verbs::work::answer::{AnswerRequest, Reply};
+use crate::verbs::work::awaiting::{self, AwaitReport, AwaitRequest, Patience, until_ready};
 use crate::verbs::work::claim::{AckRequest, ClaimReport, ClaimRequest, parent_process};
 use crate::verbs::work::hold::{Credentials, HeartbeatRequest};
 use crate::verbs::work::publish::PublishRequest;
+use crate::verbs::work::requeue::{RequeueReport, RequeueRequest};
 use crate::verbs::work::show::ShowRequest;
+
+/// How often a resident agent looks through its helper's socket.
+const LANE_POLL: Duration = Duration::from_millis(200);
 
 /// Who speaks.
 #[derive(Args, Clone)]
@@ -66,7 +74,8 @@ pub enum VerdictWord {
 }
 
 impl VerdictWord {
-    const fn word(self) -> &'static str {
+    /// As an answer says it.
+    pub const fn word(self) -> &'static str {
         match self {
             VerdictWord::Accept => "accept",
             VerdictWord::AcceptWithFindings => "accept_with_findings",
@@ -79,6 +88,29 @@ impl VerdictWord {
 /// The agent's side: claim, publish, answer
 #[derive(Subcommand)]
 pub enum Work {
+    /// Wait until the session's slot has something
+    Await {
+        #[command(flatten)]
+        who: Speaker,
+        /// Take it
+        #[arg(long)]
+        claim: bool,
+        /// Wait no longer than this
+        #[arg(long, value_name = "TIME", value_parser = super::drive::duration)]
+        timeout: Option<u64>,
+    },
+    /// Put back work whose holder is gone, without looking what it did
+    RequeueStale {
+        /// The jobs; every stale one when left out (can be repeated)
+        #[arg(value_name = "JOB")]
+        jobs: Vec<String>,
+        /// The run; the only live one when left out
+        #[arg(long, value_name = "RUN")]
+        run_id: Option<String>,
+        /// Why; recorded
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
     /// Take the oldest attempt that is offered to the session's slot
     Claim {
         #[command(flatten)]
@@ -173,6 +205,11 @@ impl Work {
     /// Calls the verb and shows its report.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         match self {
+            Work::Await { who, claim, timeout } => return wait(session, output, who.credentials()?, claim, timeout),
+            Work::RequeueStale { jobs, run_id, reason } => {
+                let report = session.call(&RequeueRequest { run: run_id, jobs, reason })?;
+                output.report(&report, requeued);
+            }
             Work::Claim { who } => {
                 let request = ClaimRequest { who: who.credentials()?, process: parent_process() };
                 output.report(&session.call(&request)?, claimed);
@@ -236,22 +273,73 @@ impl Work {
     }
 }
 
-fn result(mut document: Value) -> Reply {
+/// Looks until there is something, then takes it if it shall; somebody else may have been faster.
+fn wait(session: &Session, output: &Output, who: Credentials, claim: bool, timeout: Option<u64>) -> Result<u8> {
+    let patience = Patience::new(timeout);
+    let request = AwaitRequest { who: who.clone() };
+    loop {
+        let report = if session.is_in_lane() {
+            until_ready(patience, &mut || session.call(&request), &mut |most| {
+                std::thread::sleep(most.min(LANE_POLL));
+                Ok(())
+            })?
+        } else {
+            let ctx = session.ctx()?;
+            until_ready(patience, &mut || request.run(&ctx), &mut |most| awaiting::nap(&ctx, most))?
+        };
+        if !claim || !matches!(report, AwaitReport::Ready { .. }) {
+            output.report(&report, awaited);
+            return Ok(0);
+        }
+        let report = session.call(&ClaimRequest { who: who.clone(), process: parent_process() })?;
+        if matches!(report, ClaimReport::Claimed { .. } | ClaimReport::NoWork { is_final: true, .. }) {
+            output.report(&report, claimed);
+            return Ok(0);
+        }
+    }
+}
+
+fn awaited(report: &AwaitReport) -> String {
+    match report {
+        AwaitReport::Ready { job } => format!("{job} is there to be claimed"),
+        AwaitReport::NoWork { reason, .. } => format!("no_work: {reason}"),
+    }
+}
+
+fn requeued(report: &RequeueReport) -> String {
+    let mut text = String::new();
+    for (job, attempt) in &report.requeued {
+        text.push_str(&format!("{job} is queued again (attempt {attempt})\n"));
+    }
+    if report.requeued.is_empty() {
+        text.push_str("nothing is stale\n");
+    }
+    text + &onward_text(&report.run, &report.onward)
+}
+
+/// A whole answer from its parts; what is empty is left out.
+pub fn document_of(mut document: Value) -> Value {
     if let Some(map) = document.as_object_mut() {
         map.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
         map.insert("schema".to_owned(), Value::String(SCHEMA.to_owned()));
     }
-    Reply::Result { document }
+    document
 }
 
-fn document(file: &std::path::Path) -> Result<Value> {
+fn result(document: Value) -> Reply {
+    Reply::Result { document: document_of(document) }
+}
+
+/// A whole answer from a file.
+pub fn document(file: &std::path::Path) -> Result<Value> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Error::new(Code::Usage, format!("{} can't be read", file.display())).cause(error))?;
     serde_json::from_str(&text)
         .map_err(|error| Error::new(Code::InvalidResult, format!("{} is no JSON", file.display())).cause(error))
 }
 
-fn finding(text: &str) -> Value {
+/// A remark as it is typed: `TITLE: DETAIL`.
+pub fn finding(text: &str) -> Value {
     let (title, detail) = text.split_once(": ").unwrap_or((text, text));
     json!({"title": title, "detail": detail})
 }

@@ -221,7 +221,7 @@ impl Surfaced {
             Surfaced::AmbiguousLane { job, role, lanes } => {
                 format!("cannot resolve lane for {job} (role {role} has lanes {}); register manually", lanes.join(", "))
             }
-            Surfaced::HumanLane { job, lane } => format!("{job} waits for a person (lane {lane}); take {job}"),
+            Surfaced::HumanLane { job, lane } => format!("{job} waits for a person (lane {lane}); striatum take {job}"),
             Surfaced::Untrusted { job, lane } => format!("{job} waits for trust in lane {lane}; striatum trust"),
             Surfaced::LaneParked { job, lane } => {
                 format!("{job} waits for lane {lane}, which is parked; striatum lane resume {lane}")
@@ -230,13 +230,13 @@ impl Surfaced {
         }
     }
 
-    /// The job and the cause when nothing else can move.
+    /// What the run then waits for, a job or a lane, and the cause when nothing else can move.
     pub fn cause(&self) -> Option<(&str, Cause)> {
         match self {
             Surfaced::AmbiguousLane { job, .. } => Some((job, Cause::AmbiguousLane)),
             Surfaced::HumanLane { job, .. } => Some((job, Cause::HumanLane)),
             Surfaced::Untrusted { job, .. } => Some((job, Cause::Untrusted)),
-            Surfaced::LaneParked { job, .. } => Some((job, Cause::LaneParked)),
+            Surfaced::LaneParked { lane, .. } => Some((lane, Cause::LaneParked)),
             Surfaced::FreshBlocked { .. } => None,
         }
     }

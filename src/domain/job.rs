@@ -321,28 +321,36 @@ impl Cause {
     /// The verbs that end it, as a person types them; `{job}`, `{lane}`, `{run}` and `{gate}` are replaced.
     pub const fn ended_by(self) -> &'static [&'static str] {
         match self {
-            Cause::Gate => &["gate approve {gate}", "gate reject {gate} --note '...'", "gate skip {gate} --note '...'"],
-            Cause::NeedsContext | Cause::AgentBlocked | Cause::UnknownOutcome => &["answer {job} '...'", "take {job}"],
+            Cause::Gate => &[
+                "gate approve {gate} --run-id {run}",
+                "gate reject {gate} --run-id {run} --note '...'",
+                "gate skip {gate} --run-id {run} --note '...'",
+            ],
+            Cause::NeedsContext | Cause::AgentBlocked | Cause::UnknownOutcome => {
+                &["answer {job} '...' --run-id {run}", "take {job} --run-id {run}"]
+            }
             Cause::Strikes | Cause::Requeues | Cause::Environment | Cause::Conflict | Cause::PlanDisagrees => {
-                &["run retry-job {job} --reason '...'"]
+                &["run retry-job {job} --run-id {run} --reason '...'"]
             }
-            Cause::Revisions => {
-                &["review override-verdict {job} --verdict accept --reason '...'", "run retry-job {job} --reason '...'"]
-            }
+            Cause::Revisions => &[
+                "review override-verdict {job} --run-id {run} --verdict accept --reason '...'",
+                "run retry-job {job} --run-id {run} --reason '...'",
+            ],
             Cause::Launches => &["run amend --run-id {run} --set budget.launches=N --reason '...'"],
             Cause::Cost => &["run amend --run-id {run} --set budget.cost_usd=N --reason '...'"],
             Cause::ActiveTime => &["run amend --run-id {run} --set budget.active_time=48h --reason '...'"],
             Cause::NoProgress => &["run amend --run-id {run} --set budget.no_progress=2h --reason '...'"],
-            Cause::HumanLane => &["take {job}"],
+            Cause::HumanLane => &["take {job} --run-id {run}"],
             Cause::AmbiguousLane => &[
-                "run amend {job} --set lane=LANE --reason '...'",
+                "run amend {job} --run-id {run} --set lane=LANE --reason '...'",
                 "register-session --run-id {run} --role ROLE --lane LANE",
+                "take {job} --run-id {run}",
             ],
             Cause::Untrusted => &["trust"],
             Cause::LaneParked => &["lane resume {lane}"],
-            Cause::Landing => &["run land {run}"],
-            Cause::GateRejected => &["run retry-job {job} --reason '...'"],
-            Cause::Other => &["run explain {run}"],
+            Cause::Landing => &["run land --run-id {run}"],
+            Cause::GateRejected => &["run retry-job {job} --run-id {run} --reason '...'"],
+            Cause::Other => &["run explain --run-id {run}"],
         }
     }
 }

@@ -53,8 +53,17 @@ impl Moment {
     }
 }
 
-/// A duration as people write it: `90s`, `15m`, `2h`, `250ms`.
+/// A duration as people write it: `90s`, `15m`, `2h`, `250ms`, `1m30s`; in milliseconds.
 pub fn parse_duration(text: &str) -> Option<u64> {
+    let ends_part = |(at, pair): (usize, &[u8])| pair[0].is_ascii_alphabetic() && pair[1].is_ascii_digit() && at > 0;
+    let cut = text.as_bytes().windows(2).enumerate().position(ends_part).map(|at| at + 1);
+    match cut {
+        Some(cut) => parse_part(text.get(..cut)?)?.checked_add(parse_duration(text.get(cut..)?)?),
+        None => parse_part(text),
+    }
+}
+
+fn parse_part(text: &str) -> Option<u64> {
     let split = text.find(|letter: char| !letter.is_ascii_digit())?;
     let (digits, unit) = text.split_at(split);
     let count: u64 = digits.parse().ok()?;
@@ -84,6 +93,13 @@ pub fn show_duration(ms: u64) -> String {
     text
 }
 
+/// How long ago, in its largest unit alone: `3d`, `4m`, `0s`.
+pub fn show_age(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m")];
+    let largest = units.into_iter().find(|(unit, _)| ms >= *unit);
+    largest.map_or_else(|| format!("{}s", ms / 1_000), |(unit, word)| format!("{}{word}", ms / unit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,10 +108,18 @@ mod tests {
     fn durations_read_and_write() {
         assert_eq!(parse_duration("250ms"), Some(250));
         assert_eq!(parse_duration("2h"), Some(7_200_000));
+        assert_eq!(parse_duration("1m30s"), Some(90_000));
+        assert_eq!(parse_duration("1h2"), None);
         assert_eq!(parse_duration("2"), None);
         assert_eq!(parse_duration("h"), None);
         assert_eq!(show_duration(90_000), "1m30s");
         assert_eq!(show_duration(7_200_000), "2h");
+    }
+
+    #[test]
+    fn an_age_is_told_in_its_largest_unit() {
+        let shown = [0, 999, 59_999, 60_000, 7_199_999, 90_000_000].map(show_age);
+        assert_eq!(shown, ["0s", "0s", "59s", "1m", "1h", "1d"]);
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub struct SessionView {
     pub supervisor: Option<SupervisorState>,
     /// It was told to end.
     pub is_stopping: bool,
+    /// Helpers that took over after one that died.
+    pub recoveries: u32,
     /// The helper's lock.
     pub helper: LockState,
     /// The agent's lock.

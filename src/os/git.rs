@@ -125,17 +125,25 @@ impl Git {
     /// # Errors
     /// git is missing or failed, or there is no work tree.
     pub fn dirty_count(&self) -> Result<usize, GitError> {
+        self.dirty_among(&[])
+    }
+
+    /// The same, without what lies in a folder at the top of the work tree.
+    ///
+    /// # Errors
+    /// As [`Git::dirty_count`].
+    pub fn dirty_count_outside(&self, folder: &str) -> Result<usize, GitError> {
+        let without = format!(":(top,exclude,literal){folder}");
+        self.dirty_among(&["--", ":(top)", &without])
+    }
+
+    fn dirty_among(&self, paths: &[&str]) -> Result<usize, GitError> {
         if self.work_tree.is_none() {
             return Err(GitError::NoTree);
         }
-        let listed = self.ask(&[
-            "status",
-            "--porcelain=v2",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-            "--ignore-submodules=none",
-        ])?;
+        let status =
+            ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=none"];
+        let listed = self.ask(&[&status, paths].concat())?;
         Ok(listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).count())
     }
 }

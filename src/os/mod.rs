@@ -51,6 +51,12 @@ pub fn host_name() -> String {
     nix::unistd::gethostname().map_or_else(|_| "unknown".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// Columns of the terminal on standard output; none when there is no terminal.
+pub fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
 /// The login name of this process's user, for people.
 pub fn user_name() -> String {
     let uid = nix::unistd::geteuid();

@@ -76,6 +76,22 @@ pub fn of_run(read: &Connection, run: RunId) -> StoreResult<Vec<Artifact>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const NEWEST: &str = "SELECT * FROM artifact ORDER BY id DESC LIMIT :limit";
+
+/// The newest artifacts of the store, newest first.
+pub fn newest(read: &Connection, limit: u32) -> StoreResult<Vec<Artifact>> {
+    let mut statement = read.prepare_cached(NEWEST)?;
+    let rows = statement.query_map(named_params! {":limit": limit}, artifact_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNT: &str = "SELECT count(*) FROM artifact";
+
+/// How many artifacts there are.
+pub fn count(read: &Connection) -> StoreResult<u32> {
+    Ok(read.prepare_cached(COUNT)?.query_row([], |row| row.get(0))?)
+}
+
 fn artifact_row(row: &Row<'_>) -> rusqlite::Result<Artifact> {
     Ok(Artifact {
         job: row.get("job_id")?,

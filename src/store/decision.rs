@@ -1,6 +1,6 @@
 //! The `decision` table.
 
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 
 use super::{StoreResult, Writing};
 use crate::domain::id::{DecisionId, JobId, RunId, SessionId};
@@ -34,4 +34,13 @@ pub fn insert(tx: &Writing<'_>, new: &NewDecision<'_>) -> StoreResult<DecisionId
         ":reason": new.reason, ":by": tx.principal, ":how": new.how, ":at": tx.at,
     })?;
     Ok(DecisionId(tx.last_insert_rowid()))
+}
+
+const HAS: &str = "SELECT EXISTS (SELECT 1 FROM decision WHERE job_id = :job AND kind = :kind AND principal = :by)";
+
+/// Whether somebody ever decided in this way about a job.
+pub fn has(read: &Connection, job: JobId, kind: &str, principal: &str) -> StoreResult<bool> {
+    Ok(read
+        .prepare_cached(HAS)?
+        .query_row(named_params! {":job": job, ":kind": kind, ":by": principal}, |row| row.get(0))?)
 }

@@ -76,28 +76,104 @@ pub fn newest(read: &Connection) -> StoreResult<i64> {
     Ok(read.prepare_cached(NEWEST)?.query_row([], |row| row.get(0))?)
 }
 
+/// Which events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Of the whole store.
+    All,
+    /// Of one run.
+    Run(RunId),
+    /// Of one job.
+    Job(JobId),
+}
+
 const AFTER: &str =
     "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
   FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id
-  WHERE e.id > :after AND (:run IS NULL OR e.run_id = :run) ORDER BY e.id LIMIT :limit";
+  WHERE e.id > :after AND :of IS NULL ORDER BY e.id LIMIT :limit";
 
-/// Events after a number, oldest first, of one run or of all.
-pub fn after(read: &Connection, run: Option<RunId>, after: i64, limit: u32) -> StoreResult<Vec<EventRow>> {
-    let mut statement = read.prepare_cached(AFTER)?;
-    let rows = statement.query_map(named_params! {":after": after, ":run": run, ":limit": limit}, event_row)?;
+const AFTER_OF_RUN: &str =
+    "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
+  FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id
+  WHERE e.run_id = :of AND e.id > :after ORDER BY e.id LIMIT :limit";
+
+const AFTER_OF_JOB: &str =
+    "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
+  FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id
+  WHERE e.job_id = :of AND e.id > :after ORDER BY e.id LIMIT :limit";
+
+/// Events after a number, oldest first.
+pub fn after(read: &Connection, scope: Scope, after: i64, limit: u32) -> StoreResult<Vec<EventRow>> {
+    let (statement, of) = match scope {
+        Scope::All => (AFTER, None),
+        Scope::Run(run) => (AFTER_OF_RUN, Some(run.0)),
+        Scope::Job(job) => (AFTER_OF_JOB, Some(job.0)),
+    };
+    let mut statement = read.prepare_cached(statement)?;
+    let rows = statement.query_map(named_params! {":after": after, ":of": of, ":limit": limit}, event_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const OF_JOB: &str =
+const FIRST_OF_RUN: &str = "SELECT body FROM event WHERE run_id = :run ORDER BY id LIMIT 1";
+
+/// What the first event of a run tells: how it was prepared.
+pub fn first_of_run(read: &Connection, run: RunId) -> StoreResult<Option<String>> {
+    Ok(read.prepare_cached(FIRST_OF_RUN)?.query_row(named_params! {":run": run}, |row| row.get(0)).optional()?)
+}
+
+const LATEST: &str =
     "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
   FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id
-  WHERE e.job_id = :job ORDER BY e.id DESC LIMIT :limit";
+  WHERE :of IS NULL ORDER BY e.id DESC LIMIT :limit";
 
-/// The newest events of a job, newest first.
-pub fn of_job(read: &Connection, job: JobId, limit: u32) -> StoreResult<Vec<EventRow>> {
-    let mut statement = read.prepare_cached(OF_JOB)?;
-    let rows = statement.query_map(named_params! {":job": job, ":limit": limit}, event_row)?;
+const LATEST_OF_RUN: &str =
+    "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
+  FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id
+  WHERE e.run_id = :of ORDER BY e.id DESC LIMIT :limit";
+
+const LATEST_OF_JOB: &str =
+    "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
+  FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id
+  WHERE e.job_id = :of ORDER BY e.id DESC LIMIT :limit";
+
+/// The newest events, newest first.
+pub fn latest(read: &Connection, scope: Scope, limit: u32) -> StoreResult<Vec<EventRow>> {
+    let (statement, of) = match scope {
+        Scope::All => (LATEST, None),
+        Scope::Run(run) => (LATEST_OF_RUN, Some(run.0)),
+        Scope::Job(job) => (LATEST_OF_JOB, Some(job.0)),
+    };
+    let mut statement = read.prepare_cached(statement)?;
+    let rows = statement.query_map(named_params! {":of": of, ":limit": limit}, event_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const NEWEST_OF_RUN_AND_TYPE: &str =
+    "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
+  FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id
+  WHERE e.run_id = :run AND e.type = :type ORDER BY e.id DESC LIMIT 1";
+
+/// The newest event of one type in a run; looks backwards from the end of the run's story.
+pub fn newest_of_type(read: &Connection, run: RunId, kind: EventType) -> StoreResult<Option<EventRow>> {
+    Ok(read
+        .prepare_cached(NEWEST_OF_RUN_AND_TYPE)?
+        .query_row(named_params! {":run": run, ":type": kind}, event_row)
+        .optional()?)
+}
+
+const COUNT: &str = "SELECT count(*) FROM event WHERE id > :after AND id < :before AND :of IS NULL";
+const COUNT_OF_RUN: &str = "SELECT count(*) FROM event WHERE run_id = :of AND id > :after AND id < :before";
+const COUNT_OF_JOB: &str = "SELECT count(*) FROM event WHERE job_id = :of AND id > :after AND id < :before";
+
+/// How many events lie between two numbers, both left out.
+pub fn count_between(read: &Connection, scope: Scope, after: i64, before: i64) -> StoreResult<u32> {
+    let (statement, of) = match scope {
+        Scope::All => (COUNT, None),
+        Scope::Run(run) => (COUNT_OF_RUN, Some(run.0)),
+        Scope::Job(job) => (COUNT_OF_JOB, Some(job.0)),
+    };
+    let numbers = named_params! {":of": of, ":after": after, ":before": before};
+    Ok(read.prepare_cached(statement)?.query_row(numbers, |row| row.get(0))?)
 }
 
 fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {

@@ -134,6 +134,15 @@ pub fn checks(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Vec<Ex
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const ALL_OF_ATTEMPT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt ORDER BY id";
+
+/// Every process of an attempt, in the order of their intents.
+pub fn of_attempt(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Vec<Execution>> {
+    let mut statement = read.prepare_cached(ALL_OF_ATTEMPT)?;
+    let rows = statement.query_map(named_params! {":job": job, ":attempt": attempt}, execution_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const LIVE: &str = "SELECT * FROM execution WHERE state IN ('starting', 'running') ORDER BY id";
 
 /// Every process that may exist.
@@ -151,6 +160,16 @@ pub fn session_of_process(read: &Connection, process: (i64, i64, &str)) -> Store
     Ok(read
         .prepare_cached(BY_PROCESS)?
         .query_row(named_params! {":pid": process.0, ":start": process.1, ":boot": process.2}, |row| row.get(0))
+        .optional()?)
+}
+
+const BY_PID: &str = "SELECT session_id FROM execution WHERE pid = :pid AND pid_boot = :boot ORDER BY id DESC LIMIT 1";
+
+/// The session whose execution had this number last: of use only where the number can't have been given again.
+pub fn session_of_pid(read: &Connection, pid: i64, boot: &str) -> StoreResult<Option<SessionId>> {
+    Ok(read
+        .prepare_cached(BY_PID)?
+        .query_row(named_params! {":pid": pid, ":boot": boot}, |row| row.get(0))
         .optional()?)
 }
 

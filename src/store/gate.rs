@@ -33,6 +33,8 @@ pub struct Gate {
     pub decided_at: Option<Timestamp>,
     /// By whom.
     pub decided_by: Option<String>,
+    /// How it was known that a person decided.
+    pub how: Option<String>,
     /// The person's words.
     pub note: Option<String>,
 }
@@ -88,6 +90,63 @@ pub fn pending(read: &Connection, run: RunId) -> StoreResult<Vec<Gate>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// An open gate with the names that people know.
+#[derive(Clone, Debug)]
+pub struct OpenGate {
+    /// Shown as g3.
+    pub id: GateId,
+    /// What waits for it.
+    pub job: String,
+    /// Why a person is needed.
+    pub tier: Tier,
+    /// In words.
+    pub why: String,
+    /// When opened.
+    pub opened_at: Timestamp,
+}
+
+const OPEN: &str = "SELECT gate.id, job.name, gate.tier, gate.why, gate.opened_at
+  FROM gate JOIN job ON job.id = gate.job_id
+  WHERE gate.run_id = :run AND gate.state = 'pending' ORDER BY gate.id DESC LIMIT :limit";
+
+/// The newest open gates of a run, newest first.
+pub fn open(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<OpenGate>> {
+    let mut statement = read.prepare_cached(OPEN)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, |row| {
+        Ok(OpenGate {
+            id: row.get("id")?,
+            job: row.get("name")?,
+            tier: row.get("tier")?,
+            why: row.get("why")?,
+            opened_at: row.get("opened_at")?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNT_OPEN: &str = "SELECT count(*) FROM gate WHERE run_id = :run AND state = 'pending'";
+
+/// How many gates of a run are open.
+pub fn count_open(read: &Connection, run: RunId) -> StoreResult<u32> {
+    Ok(read.prepare_cached(COUNT_OPEN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
+}
+
+const NEWEST_OF_JOB: &str = "SELECT * FROM gate WHERE job_id = :job ORDER BY id DESC LIMIT 1";
+
+/// A job's newest gate, whatever its state.
+pub fn newest_of_job(read: &Connection, job: JobId) -> StoreResult<Option<Gate>> {
+    Ok(read.prepare_cached(NEWEST_OF_JOB)?.query_row(named_params! {":job": job}, gate_row).optional()?)
+}
+
+const OF_RUN: &str = "SELECT * FROM gate WHERE run_id = :run ORDER BY id DESC LIMIT :limit";
+
+/// The newest gates of a run, newest first, decided ones too.
+pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Gate>> {
+    let mut statement = read.prepare_cached(OF_RUN)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, gate_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// A person's decision.
 pub struct Decided<'a> {
     /// The new state.
@@ -123,6 +182,7 @@ fn gate_row(row: &Row<'_>) -> rusqlite::Result<Gate> {
         opened_at: row.get("opened_at")?,
         decided_at: row.get("decided_at")?,
         decided_by: row.get("decided_by")?,
+        how: row.get("how")?,
         note: row.get("note")?,
     })
 }

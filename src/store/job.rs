@@ -132,6 +132,15 @@ pub fn by_name(read: &Connection, run: RunId, name: &str) -> StoreResult<Option<
     Ok(read.prepare_cached(BY_NAME)?.query_row(named_params! {":run": run, ":name": name}, job_row).optional()?)
 }
 
+const SPECS: &str = "SELECT spec FROM job WHERE run_id = :run ORDER BY position";
+
+/// What the jobs of a run are, in the order of the workflow.
+pub fn specs(read: &Connection, run: RunId) -> StoreResult<Vec<JobSpec>> {
+    let mut statement = read.prepare_cached(SPECS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok(row.get::<_, Json<JobSpec>>(0)?.0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const LINES: &str =
     "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
   FROM job WHERE run_id = :run ORDER BY position LIMIT :limit";
@@ -163,12 +172,81 @@ pub fn counts(read: &Connection, run: RunId) -> StoreResult<Vec<(JobState, u32)>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state ORDER BY id LIMIT :limit";
+// The states stand in it as in the partial index, which is used only because they do.
+const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state
+  AND state NOT IN ('completed', 'waiting') ORDER BY id LIMIT :limit";
 
-/// Jobs in one state, oldest first.
+/// Jobs in one state, oldest first; not for `completed` and `waiting`, of which there may be any number.
 pub fn in_state(read: &Connection, run: RunId, state: JobState, limit: u32) -> StoreResult<Vec<Job>> {
     let mut statement = read.prepare_cached(IN_STATE)?;
     let rows = statement.query_map(named_params! {":run": run, ":state": state, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const HELD: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state AND settled = 0
+  ORDER BY changed_at DESC, id DESC LIMIT :limit";
+
+/// Jobs in one state whose successors may not go, newest change first: what waits for a person.
+pub fn held(read: &Connection, run: RunId, state: JobState, limit: u32) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(HELD)?;
+    let rows = statement.query_map(named_params! {":run": run, ":state": state, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNT_HELD: &str = "SELECT count(*) FROM job WHERE run_id = :run AND state = :state AND settled = 0";
+
+/// How many jobs are in one state and keep their successors waiting.
+pub fn count_held(read: &Connection, run: RunId, state: JobState) -> StoreResult<u32> {
+    Ok(read.prepare_cached(COUNT_HELD)?.query_row(named_params! {":run": run, ":state": state}, |row| row.get(0))?)
+}
+
+const KEPT_FOR: &str = "SELECT * FROM job WHERE run_id = :run AND reason = :reason AND state = 'waiting' AND unmet = 0
+  ORDER BY changed_at DESC, id DESC LIMIT :limit";
+
+/// Waiting jobs whose needs are settled and which one reason keeps, newest change first.
+pub fn kept_for(read: &Connection, run: RunId, reason: &str, limit: u32) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(KEPT_FOR)?;
+    let rows = statement.query_map(named_params! {":run": run, ":reason": reason, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNT_KEPT_FOR: &str =
+    "SELECT count(*) FROM job WHERE run_id = :run AND reason = :reason AND state = 'waiting' AND unmet = 0";
+
+/// How many jobs one reason keeps.
+pub fn count_kept_for(read: &Connection, run: RunId, reason: &str) -> StoreResult<u32> {
+    Ok(read
+        .prepare_cached(COUNT_KEPT_FOR)?
+        .query_row(named_params! {":run": run, ":reason": reason}, |row| row.get(0))?)
+}
+
+const TRIED: &str =
+    "SELECT * FROM job WHERE run_id = :run AND settled = 0 AND (strikes > 0 OR requeues > 0 OR revisions > 0)
+  ORDER BY strikes DESC, requeues DESC, position LIMIT :limit";
+
+/// Open jobs that have used some of their tries, the worst first.
+pub fn tried(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(TRIED)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const OF_RUN: &str = "SELECT * FROM job WHERE run_id = :run ORDER BY position LIMIT :limit";
+
+/// The jobs of a run with their frozen text, in the order of the workflow.
+pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(OF_RUN)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const OPEN: &str = "SELECT * FROM job WHERE run_id = :run AND settled = 0
+  ORDER BY (state = 'waiting' AND unmet > 0), position LIMIT :limit";
+
+/// Jobs that are not settled; those that only wait for others come last.
+pub fn open(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(OPEN)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -211,6 +289,55 @@ pub fn needs(read: &Connection, job: JobId) -> StoreResult<Vec<JobId>> {
     let mut statement = read.prepare_cached(NEEDS)?;
     let rows = statement.query_map(named_params! {":job": job}, |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const NEED_LINES: &str = "SELECT job.name, job.state, job.settled FROM need JOIN job ON job.id = need.needs_id
+  WHERE need.job_id = :job ORDER BY job.settled, job.position LIMIT :limit";
+
+/// A job's place, for people.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its id in the workflow.
+    pub name: String,
+    /// Where it is.
+    pub state: JobState,
+    /// Its successors may go.
+    pub settled: bool,
+}
+
+/// Direct predecessors, those that are not settled first.
+pub fn need_places(read: &Connection, job: JobId, limit: u32) -> StoreResult<Vec<Place>> {
+    places(read, NEED_LINES, job, limit)
+}
+
+const FOLLOWER_LINES: &str = "SELECT job.name, job.state, job.settled FROM need JOIN job ON job.id = need.job_id
+  WHERE need.needs_id = :job ORDER BY job.settled, job.position LIMIT :limit";
+
+/// Direct successors, those that are not settled first.
+pub fn follower_places(read: &Connection, job: JobId, limit: u32) -> StoreResult<Vec<Place>> {
+    places(read, FOLLOWER_LINES, job, limit)
+}
+
+fn places(read: &Connection, statement: &str, job: JobId, limit: u32) -> StoreResult<Vec<Place>> {
+    let mut statement = read.prepare_cached(statement)?;
+    let rows = statement.query_map(named_params! {":job": job, ":limit": limit}, |row| {
+        Ok(Place { name: row.get(0)?, state: row.get(1)?, settled: row.get(2)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNT_NEEDS: &str = "SELECT count(*) FROM need WHERE job_id = :job";
+
+/// How many direct predecessors a job has.
+pub fn count_needs(read: &Connection, job: JobId) -> StoreResult<u32> {
+    Ok(read.prepare_cached(COUNT_NEEDS)?.query_row(named_params! {":job": job}, |row| row.get(0))?)
+}
+
+const COUNT_FOLLOWERS: &str = "SELECT count(*) FROM need WHERE needs_id = :job";
+
+/// How many direct successors a job has.
+pub fn count_followers(read: &Connection, job: JobId) -> StoreResult<u32> {
+    Ok(read.prepare_cached(COUNT_FOLLOWERS)?.query_row(named_params! {":job": job}, |row| row.get(0))?)
 }
 
 const DOWNSTREAM: &str = "WITH RECURSIVE below (id) AS (
@@ -320,7 +447,7 @@ pub fn count_up(tx: &Writing<'_>, id: JobId, counter: Counter) -> StoreResult<()
     Ok(())
 }
 
-const FORGIVE: &str = "UPDATE job SET strikes = 0, requeues = 0 WHERE id = :id";
+const FORGIVE: &str = "UPDATE job SET strikes = 0, requeues = 0, revisions = 0 WHERE id = :id";
 
 /// A person gives the job its tries back.
 pub fn forgive(tx: &Writing<'_>, id: JobId) -> StoreResult<()> {

@@ -36,6 +36,38 @@ pub fn get(read: &Connection, name: &str) -> StoreResult<LaneRow> {
     Ok(row.optional()?.unwrap_or_default())
 }
 
+const PARKED: &str =
+    "SELECT name, parked_at, parked_reason FROM lane WHERE parked_at IS NOT NULL ORDER BY parked_at DESC";
+
+/// A lane that gets no launches until a person resumes it.
+#[derive(Clone, Debug)]
+pub struct ParkedLane {
+    /// The lane.
+    pub name: String,
+    /// Since when.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// Every parked lane, newest first.
+pub fn parked(read: &Connection) -> StoreResult<Vec<ParkedLane>> {
+    let mut statement = read.prepare_cached(PARKED)?;
+    let rows = statement.query_map([], |row| {
+        Ok(ParkedLane { name: row.get("name")?, at: row.get("parked_at")?, reason: row.get("parked_reason")? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const NAMES: &str = "SELECT name FROM lane ORDER BY name";
+
+/// Every lane that something is known of.
+pub fn names(read: &Connection) -> StoreResult<Vec<String>> {
+    let mut statement = read.prepare_cached(NAMES)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const PUT: &str = "INSERT INTO lane (name, parked_at, parked_reason, cooling_boot, cooling_ms, cooling_since_boot,
     cooling_since_ms, cooling_step)
   VALUES (:name, :parked_at, :parked_reason, :boot, :ms, :since_boot, :since_ms, :step)

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::{StoreResult, Writing};
 use crate::domain::id::{JobId, LeaseId, RunId, SessionId};
+use crate::domain::job::{JobState, Phase};
 use crate::domain::session::LeaseState;
 use crate::domain::time::{Moment, Timestamp};
 
@@ -84,6 +85,56 @@ const OF_RUN: &str = "SELECT * FROM lease WHERE run_id = :run AND state = 'activ
 pub fn active_of_run(read: &Connection, run: RunId) -> StoreResult<Vec<Lease>> {
     let mut statement = read.prepare_cached(OF_RUN)?;
     let rows = statement.query_map(named_params! {":run": run}, lease_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A held job with who works on it.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    /// The job.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// Which try.
+    pub attempt: u32,
+    /// Where it is.
+    pub state: JobState,
+    /// Within running.
+    pub phase: Option<Phase>,
+    /// Kind of worker.
+    pub role: String,
+    /// Way to execute.
+    pub lane: String,
+    /// Who holds it.
+    pub session: SessionId,
+    /// Since when.
+    pub granted_at: Timestamp,
+    /// The session's last verb.
+    pub active_at: Timestamp,
+}
+
+const FLIGHTS: &str = "SELECT lease.job_id, job.name, lease.attempt, job.state, job.phase, session.role, lease.lane,
+    lease.session_id, lease.granted_at, session.active_at
+  FROM lease JOIN job ON job.id = lease.job_id JOIN session ON session.id = lease.session_id
+  WHERE lease.run_id = :run AND lease.state = 'active' ORDER BY lease.id LIMIT :limit";
+
+/// What is held in a run and by whom, oldest first.
+pub fn flights(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Flight>> {
+    let mut statement = read.prepare_cached(FLIGHTS)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, |row| {
+        Ok(Flight {
+            job: row.get("job_id")?,
+            name: row.get("name")?,
+            attempt: row.get("attempt")?,
+            state: row.get("state")?,
+            phase: row.get("phase")?,
+            role: row.get("role")?,
+            lane: row.get("lane")?,
+            session: row.get("session_id")?,
+            granted_at: row.get("granted_at")?,
+            active_at: row.get("active_at")?,
+        })
+    })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

@@ -124,6 +124,12 @@ pub fn live_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> St
     Ok(pending + held + any)
 }
 
+/// How many messages are pending for exactly this slot.
+pub fn pending_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> StoreResult<u32> {
+    let slot = named_params! {":run": run, ":role": role, ":lane": lane};
+    Ok(read.prepare_cached(LIVE_IN_SLOT)?.query_row(slot, |row| row.get(0))?)
+}
+
 const SLOTS: &str = "SELECT role, lane FROM message WHERE run_id = :run AND state = 'pending' GROUP BY role, lane";
 
 /// The slots that have pending messages.

@@ -49,6 +49,9 @@ pub enum StoreError {
         /// Its schema.
         version: i64,
     },
+    /// A file without a single table: cut off, or never filled.
+    #[error("{} is empty: it holds no tables at all", .0.display())]
+    Empty(PathBuf),
     /// Some other program's database.
     #[error("the file is a database of another program (application id {0:#x})")]
     Foreign(i64),
@@ -157,10 +160,10 @@ impl Store {
     /// Opens an existing store with one plain connection: two pragmas, no thread, no migration scan.
     pub fn open(path: &Path, busy: Duration) -> StoreResult<Store> {
         let identity = identity(path)?;
-        let mut connection = connect(path, busy)?;
+        let connection = connect(path, busy)?;
         match schema::recognise(&connection)? {
             schema::Recognised::Current => {}
-            schema::Recognised::Empty => schema::create(&mut connection, 0)?,
+            schema::Recognised::Empty => return Err(StoreError::Empty(path.into())),
             schema::Recognised::Older(version) => return Err(StoreError::Foreign(version)),
         }
         Ok(Store { connections: Connections::Plain(std::cell::RefCell::new(connection)), path: path.into(), identity })
@@ -176,14 +179,11 @@ impl Store {
         Ok(Store { connections: Connections::Pool(pool), path: path.into(), identity: identity(path)? })
     }
 
-    /// Makes the file when there is none.
+    /// Makes the file when there is none. It appears whole or not at all: an empty file is never ours.
     pub fn create(path: &Path, made_at: Timestamp, busy: Duration) -> StoreResult<Store> {
-        let mut connection = Connection::open_with_flags(path, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
-        configure(&mut connection, busy)?;
-        if schema::recognise(&connection)? == schema::Recognised::Empty {
-            schema::create(&mut connection, made_at.0)?;
+        if !path.try_exists()? {
+            make(path, made_at)?;
         }
-        drop(connection);
         Store::open(path, busy)
     }
 
@@ -244,6 +244,31 @@ impl Store {
             Connections::Pool(pool) => body(&mut *pool.get().map_err(StoreError::from)?),
         }
     }
+}
+
+/// Fills a draft beside the place and moves it there; closing it folds its log away.
+fn make(path: &Path, made_at: Timestamp) -> StoreResult<()> {
+    let beside = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let draft = beside("-new");
+    for left in [&draft, &beside("-new-wal"), &beside("-new-shm")] {
+        match std::fs::remove_file(left) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    let mut connection = Connection::open_with_flags(&draft, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
+    connection.execute_batch("PRAGMA synchronous = FULL")?;
+    schema::create(&mut connection, made_at.0)?;
+    connection.close().map_err(|(_, error)| error)?;
+    std::fs::rename(&draft, path)?;
+    if let Some(folder) = path.parent() {
+        std::fs::File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 fn flags() -> OpenFlags {

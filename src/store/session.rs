@@ -96,7 +96,8 @@ pub fn get(read: &Connection, id: SessionId) -> StoreResult<Option<Session>> {
     Ok(read.prepare_cached(GET)?.query_row(named_params! {":id": id}, session_row).optional()?)
 }
 
-const ACTIVE: &str = "SELECT * FROM session WHERE run_id = :run AND state = 'active' ORDER BY id";
+const ACTIVE: &str = "SELECT * FROM session INDEXED BY session_active
+  WHERE run_id = :run AND state = 'active' ORDER BY id";
 
 /// Active sessions of a run.
 pub fn active(read: &Connection, run: RunId) -> StoreResult<Vec<Session>> {
@@ -112,6 +113,13 @@ pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Sess
     let mut statement = read.prepare_cached(OF_RUN)?;
     let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, session_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNT_OF_RUN: &str = "SELECT count(*) FROM session WHERE run_id = :run";
+
+/// How many sessions a run has had.
+pub fn count_of_run(read: &Connection, run: RunId) -> StoreResult<u32> {
+    Ok(read.prepare_cached(COUNT_OF_RUN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
 }
 
 const ACTIVE_IN_SLOT: &str =
@@ -204,7 +212,7 @@ const AUTHORS: &str = "SELECT s.id,
       AND held.kind = 'work' AND held.run_id = s.run_id) AS holds_work,
     EXISTS (SELECT 1 FROM message AS open WHERE open.run_id = s.run_id AND open.role = s.role
       AND open.state = 'pending' AND open.kind = 'work') AS role_has_pending
-  FROM session AS s WHERE s.run_id = :run AND s.role = :role AND s.state = 'active' ORDER BY s.id";
+  FROM session AS s INDEXED BY session_active WHERE s.run_id = :run AND s.role = :role AND s.state = 'active' ORDER BY s.id";
 
 /// Active sessions of one author role (RFC 0116, verb 3).
 pub fn authors(read: &Connection, run: RunId, role: &str) -> StoreResult<Vec<AuthorRow>> {

@@ -46,6 +46,8 @@ pub struct SessionRow {
     pub session: Session,
     /// Its helper that has not ended.
     pub supervisor: Option<Supervisor>,
+    /// Helpers that took over after one that died.
+    pub recoveries: u32,
     /// What it holds: the job, its name, the attempt, the agent's execution.
     pub held: Option<(JobId, String, u32, Option<ExecutionState>)>,
 }
@@ -100,7 +102,11 @@ fn sessions(read: &Connection, run: &Run) -> StoreResult<Vec<SessionRow>> {
             .iter()
             .position(|supervisor| supervisor.session == session.id)
             .map(|position| supervisors.swap_remove(position));
-        rows.push(SessionRow { session, supervisor, held });
+        let recoveries = match supervisor.as_ref().is_some_and(|supervisor| supervisor.recovers) {
+            true => supervisor::recoveries(read, session.id)?,
+            false => 0,
+        };
+        rows.push(SessionRow { session, supervisor, recoveries, held });
     }
     Ok(rows)
 }

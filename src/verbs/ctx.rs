@@ -43,6 +43,9 @@ impl Actor {
     }
 }
 
+/// Where it is said that something takes long.
+type Notice = Box<dyn FnMut(&str)>;
+
 /// What every verb is given.
 pub struct Ctx {
     layout: Layout,
@@ -59,7 +62,8 @@ pub struct Ctx {
     pub exe: PathBuf,
     /// The caller's key: the same key gets the first answer again.
     pub request_id: Option<String>,
-    notices: RefCell<Box<dyn FnMut(&str)>>,
+    person: Option<String>,
+    notices: RefCell<Notice>,
 }
 
 impl Ctx {
@@ -77,6 +81,7 @@ impl Ctx {
             actor,
             exe,
             request_id: None,
+            person: None,
             notices: RefCell::new(Box::new(|_| {})),
         }
     }
@@ -94,6 +99,7 @@ impl Ctx {
             actor,
             exe: self.exe.clone(),
             request_id: None,
+            person: None,
             notices: RefCell::new(Box::new(|_| {})),
         }
     }
@@ -137,6 +143,19 @@ impl Ctx {
     pub fn with_request(mut self, key: Option<String>) -> Ctx {
         self.request_id = key;
         self
+    }
+
+    /// A person asks; `how` that is known goes into what they decide.
+    pub fn with_person(mut self, how: String) -> Ctx {
+        self.person = Some(how);
+        self
+    }
+
+    /// How it is known that a person asks. No document can say so: only a mouth that looked.
+    pub fn person(&self) -> Result<&str> {
+        self.person
+            .as_deref()
+            .ok_or_else(|| Error::new(Code::PersonRequired, "only a person may do this").hint("type it in a terminal"))
     }
 
     /// Says that something takes long.
@@ -234,22 +253,13 @@ pub fn own_program() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
-/// An operator's verb is refused to a lane of this store: by its environment, or because an ancestor is an agent.
+/// An operator's verb is refused to a lane of this store: its processes, or whoever bears its marks.
 pub fn refuse_lanes(ctx: &Ctx) -> Result<()> {
-    if !ctx.has_store() {
-        return Ok(());
+    match super::person::own_lane(ctx)? {
+        None => Ok(()),
+        Some(session) => Err(Error::new(Code::CapabilityDenied, format!("this is not for a lane ({session})"))
+            .hint("report what you need with `striatum work block --needs-context`")),
     }
-    let own = crate::os::process::own_pid();
-    for entry in crate::os::process::ancestors(own) {
-        let identity = entry.identity();
-        let start = i64::try_from(identity.start_ticks).unwrap_or(i64::MAX);
-        let process = (i64::from(identity.pid), start, identity.boot.as_str());
-        if let Some(session) = ctx.read(|read| Ok(crate::store::execution::session_of_process(read, process)?))? {
-            return Err(Error::new(Code::CapabilityDenied, format!("this is not for a lane ({session})"))
-                .hint("report what you need with `striatum work block --needs-context`"));
-        }
-    }
-    Ok(())
 }
 
 /// The time, for a mouth that stamps lines.

@@ -2,15 +2,24 @@
 //!
 //! A verb takes a request and gives a report, both plain data; it does not know flags, colours or sockets.
 
+pub mod answer;
 pub mod api;
 pub mod config;
 pub mod ctx;
 pub mod flow;
+pub mod gate;
+pub mod give;
+pub mod lane;
+pub mod person;
 pub mod quickstart;
+pub mod read;
+pub mod review;
 pub mod run;
 pub mod session;
 pub mod settle;
 pub mod supervise;
+pub mod take;
+pub mod trust;
 pub mod work;
 pub mod workflow;
 

@@ -18,6 +18,7 @@ use crate::domain::session::{LeaseState, SessionEvent, SessionState};
 use crate::domain::time::Timestamp;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::files;
+use crate::store::decision::NewDecision;
 use crate::store::event::About;
 use crate::store::run::Run;
 use crate::store::session::{NewSession, Session};
@@ -38,8 +39,6 @@ pub struct RegisterRequest {
     pub force_non_fresh: bool,
     /// Why.
     pub reason: Option<String>,
-    /// How a person was recognised, when the force needs one; set by the mouth.
-    pub how: Option<String>,
 }
 
 /// What a driver adds to a registration.
@@ -81,7 +80,10 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
     if request.force_non_fresh && request.reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
         return Err(Error::new(Code::Usage, "--force-non-fresh needs --reason: it is recorded"));
     }
-    let token = new_token(ctx)?;
+    if request.force_non_fresh {
+        ctx.person()?;
+    }
+    let token = new_token()?;
     let deadline_base = ctx.clock.moment();
     let (run, session) = ctx.write("register-session", |tx| {
         let run = store::run::get(tx, run)?;
@@ -104,8 +106,7 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
         let body = json!({"role": request.role, "lane": request.lane, "fresh": fresh, "driven": driven.by_driver});
         store::event::append(tx, EventType::SessionRegistered, about, &body)?;
         if forced {
-            let body = json!({"reason": request.reason, "how": request.how});
-            store::event::append(tx, EventType::SessionForcedNonFresh, about, &body)?;
+            record_force(ctx, tx, &run, session, request)?;
         }
         Ok((run, (session, fresh)))
     })?;
@@ -128,8 +129,25 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
     })
 }
 
+/// A person accepts a contaminated reviewer: the reason is kept as a decision.
+fn record_force(ctx: &Ctx, tx: &Writing<'_>, run: &Run, session: SessionId, request: &RegisterRequest) -> Result<()> {
+    let decision = NewDecision {
+        run: Some(run.id),
+        session: Some(session),
+        kind: "non_fresh",
+        body: &format!("{}/{} was registered while an author worked", request.role, request.lane),
+        reason: request.reason.as_deref().unwrap_or_default(),
+        how: ctx.person()?,
+        ..NewDecision::default()
+    };
+    let decision = store::decision::insert(tx, &decision)?;
+    let about = About { run: Some(run.id), job: None, session: Some(session) };
+    let body = json!({"reason": request.reason, "decision": decision});
+    Ok(store::event::append(tx, EventType::SessionForcedNonFresh, about, &body)?)
+}
+
 /// 256 random bits in hex.
-fn new_token(_ctx: &Ctx) -> Result<String> {
+pub fn new_token() -> Result<String> {
     use std::io::Read;
     let mut bytes = [0_u8; 32];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -248,8 +266,8 @@ pub struct SessionLine {
 /// What `session list` tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListReport {
-    /// The run's name.
-    pub run: String,
+    /// The run's name; none in a store without runs.
+    pub run: Option<String>,
     /// Its sessions, newest first.
     pub sessions: Vec<SessionLine>,
     /// How many are not shown.
@@ -262,7 +280,9 @@ const LIST_LIMIT: u32 = 200;
 /// Lists the sessions of a run.
 pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
     ctx.read(|read| {
-        let run = find::for_reading(ctx, read, request.run.as_deref())?;
+        let Some(run) = find::if_any(ctx, read, request.run.as_deref())? else {
+            return Ok(ListReport { run: None, sessions: Vec::new(), left_out: 0 });
+        };
         let mut rows = if request.all {
             store::session::of_run(read, run.id, LIST_LIMIT + 1)?
         } else {
@@ -273,11 +293,12 @@ pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
         let left_out = u32::try_from(rows.len()).unwrap_or(u32::MAX).saturating_sub(LIST_LIMIT);
         rows.truncate(LIST_LIMIT as usize);
         let sessions = rows.into_iter().map(|row| line(read, row)).collect::<Result<_>>()?;
-        Ok(ListReport { run: run.name, sessions, left_out })
+        Ok(ListReport { run: Some(run.name), sessions, left_out })
     })
 }
 
-fn line(read: &Connection, row: Session) -> Result<SessionLine> {
+/// A session for people.
+pub fn line(read: &Connection, row: Session) -> Result<SessionLine> {
     let holds = match store::message::held(read, row.id)? {
         Some(message) => Some(store::job::get(read, message.job)?.name),
         None => None,

@@ -26,8 +26,29 @@ ask() { striatum work block --needs-context --awaiting "$1" --who-can a-person -
 # An answer by file instead of by verb.
 result() { printf '%s\n' "$1" > "$STRIATUM_RESULT"; }
 
-effect start
-for instructions in "$AGENT/do/$RUN/$JOB.$ATTEMPT" "$AGENT/do/$JOB.$ATTEMPT" "$AGENT/do/$JOB"; do
-  if [ -e "$instructions" ]; then . "$instructions"; exit; fi
+# What the instructions for the job say.
+work() {
+  effect start
+  for instructions in "$AGENT/do/$RUN/$JOB.$ATTEMPT" "$AGENT/do/$JOB.$ATTEMPT" "$AGENT/do/$JOB"; do
+    if [ -e "$instructions" ]; then . "$instructions"; return; fi
+  done
+  if [ "$STRIATUM_ROLE" = reviewer ]; then verdict accept; else complete; fi
+}
+
+if [ -n "$JOB" ]; then work; exit; fi
+
+# A resident: takes work itself, one piece after the other, until nothing can come.
+field() { printf '%s' "$claimed" | sed -n "s/.*\"$1\":\"*\([^\",}]*\).*/\1/p"; }
+note resident
+while :; do
+  claimed=$(striatum work claim --json) || exit 0
+  case $claimed in
+    *'"is_final":true'*) exit 0 ;;
+    *'"status":"claimed"'*)
+      JOB=$(field job) ATTEMPT=$(field attempt) STRIATUM_FENCE=$(field fence)
+      export STRIATUM_FENCE
+      (cd "$(field cwd)" && work) || exit
+      ;;
+    *) sleep 0.02 ;;
+  esac
 done
-if [ "$STRIATUM_ROLE" = reviewer ]; then verdict accept; else complete; fi

@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 pub use agent::Effect;
-pub use output::Output;
+pub use output::{Output, next_commands};
 pub use processes::{Found, is_alive, kill, send, thread_cpu_ms};
 pub use running::{Running, wait_until, wait_until_within};
 pub use store::{Event, connect};

@@ -92,6 +92,15 @@ impl fmt::Display for Output {
     }
 }
 
+/// The literal commands that a report or an error offers.
+pub fn next_commands(document: &Value) -> Vec<String> {
+    let command = |next: &Value| {
+        let words = next["argv"].as_array().unwrap().iter().map(|word| quoted(word.as_str().unwrap()));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    document["next"].as_array().unwrap().iter().map(command).collect()
+}
+
 /// A command as it would be typed.
 pub fn typed(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -95,7 +95,10 @@ pub(super) fn has_database(root: &Path) -> Result<bool, LayoutError> {
     match std::fs::symlink_metadata(&path) {
         Ok(found) if found.is_symlink() => Err(LayoutError::Symlink { path }),
         Ok(found) => Ok(found.is_file()),
-        Err(_) => Ok(false),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
+        Err(error) => Err(Fault::new("look at", &path, error).into()),
     }
 }
 

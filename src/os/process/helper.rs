@@ -89,19 +89,9 @@ pub fn adopt_locks() -> Result<Adopted, Fault> {
         helper: Lock::adopt(helper).map_err(fault)?,
         lane: lane.map(Lock::adopt).transpose().map_err(fault)?,
     };
-    leave_session().map_err(fault)?;
+    super::leave_session().map_err(fault)?;
     become_reaper().map_err(fault)?;
     Ok(adopted)
-}
-
-/// A session of its own: the terminal of the driver, its Ctrl-C and its hang-up are not the helper's.
-fn leave_session() -> io::Result<()> {
-    match rustix::process::setsid() {
-        Ok(_) => Ok(()),
-        // A leader already (started by hand from a shell): it has at least a group of its own.
-        Err(rustix::io::Errno::PERM) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Orphans among the descendants become this process's children, and so can be found, ended and reaped.

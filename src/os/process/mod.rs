@@ -3,6 +3,7 @@
 //! A pid alone is no identity (it is reused within seconds on a busy machine): pid, start time and boot id are.
 //! This room does not know sessions, jobs or locks' meaning.
 
+mod apart;
 mod carried;
 mod children;
 mod fds;
@@ -15,6 +16,7 @@ mod shim;
 mod table;
 mod tree;
 
+pub use apart::{leave_session, spawn_apart};
 pub use carried::{carriers, environment_of, holders, inherited_files, words_of};
 pub use children::{has_children, reap_ended_children};
 pub use handle::{Exit, Handle};

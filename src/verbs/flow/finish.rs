@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Step, attempt, step};
+use super::attempt::{self, Ended};
+use super::{Step, step};
 use crate::domain::event::EventType;
 use crate::domain::id::RunId;
 use crate::domain::job::{Cause, JobEvent, JobState, Outcome};
@@ -68,7 +69,21 @@ pub fn fail(tx: &Writing<'_>, run: &Run, cause: Cause, subject: &str, reason: &s
     }
     change(tx, &run, RunEvent::Fail, (Some(cause), Some(subject), Some(reason)))?;
     tell(tx, run.id, EventType::RunFailed, &json!({"cause": cause, "subject": subject, "why": reason}))?;
+    release_unhosted(tx, &run)?;
     close_idle_sessions(tx, run.id, "the run failed")
+}
+
+/// What sessions without a helper hold goes back to the queue, for the day when the run is revived: nobody would
+/// end their holds, and a lane's capacity counts them over all runs.
+fn release_unhosted(tx: &Writing<'_>, run: &Run) -> Result<()> {
+    for lease in store::lease::active_of_run(tx, run.id)? {
+        if store::supervisor::active(tx, lease.session)?.is_none() {
+            let job = store::job::get(tx, lease.job)?;
+            let ended = Ended { lease: LeaseState::Revoked, ..Ended::plain(Outcome::Interrupted, "the run failed") };
+            attempt::end(tx, run, &job, ended)?;
+        }
+    }
+    Ok(())
 }
 
 /// A person ends the run; work that exists is kept.
@@ -76,7 +91,8 @@ pub fn cancel(tx: &Writing<'_>, run: &Run, reason: &str) -> Result<()> {
     change(tx, run, RunEvent::Cancel, (None, None, Some(reason)))?;
     tell(tx, run.id, EventType::RunCanceled, &json!({"why": reason}))?;
     for line in store::job::lines(tx, run.id, u32::MAX)? {
-        if matches!(line.state, JobState::Completed | JobState::Skipped | JobState::Canceled) {
+        // What has ended keeps its end and the reason for it.
+        if matches!(line.state, JobState::Completed | JobState::Skipped | JobState::Canceled | JobState::Failed) {
             continue;
         }
         let job = store::job::get(tx, line.id)?;

@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod finish;
+pub mod gate;
 pub mod offer;
 pub mod panel;
 pub mod reopen;

@@ -56,7 +56,7 @@ pub fn release(tx: &Writing<'_>, run: &Run, job: JobId) -> Result<()> {
     if job.state != JobState::Waiting {
         return Ok(());
     }
-    if is_due(tier(job.spec.kind, job.spec.effect), run.spec.autonomy) {
+    if waits_for_gate(run, &job) {
         let to = Move { state: JobState::Waiting, phase: None, reason: Some(GATE), settled: false };
         store::job::set_state(tx, job.id, &to)?;
         return Ok(());
@@ -64,6 +64,11 @@ pub fn release(tx: &Writing<'_>, run: &Run, job: JobId) -> Result<()> {
     let context = carried(tx, &job)?;
     offer(tx, &job, &Offer { context, ..Offer::default() })?;
     Ok(())
+}
+
+/// Whether a person must let the job through before it goes.
+pub fn waits_for_gate(run: &Run, job: &Job) -> bool {
+    is_due(tier(job.spec.kind, job.spec.effect), run.spec.autonomy)
 }
 
 /// A settled job: its successors need one thing less.

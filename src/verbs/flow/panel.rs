@@ -19,7 +19,9 @@ use crate::store::{self, Writing};
 pub fn decide(tx: &Writing<'_>, run: &Run, subject: JobId) -> Result<()> {
     let subject = store::job::get(tx, subject)?;
     let mut seats = Vec::new();
-    for review in store::job::panel(tx, subject.id)? {
+    // A review that a person or its own rule passed over has no seat.
+    let seated = store::job::panel(tx, subject.id)?.into_iter().filter(|review| review.state != JobState::Skipped);
+    for review in seated {
         let verdict = store::verdict::newest(tx, review.id)?.filter(|row| row.generation == subject.generation);
         seats.push((review, verdict));
     }
@@ -86,6 +88,22 @@ fn reject(tx: &Writing<'_>, run: &Run, subject: &Job, seats: &[(Job, Option<Verd
     finish::fail(tx, run, Cause::Other, &subject.name, &format!("{} rejected {}", by.join(", "), subject.name))
 }
 
+/// What the panel of a job found in its present generation.
+pub fn findings(tx: &Writing<'_>, subject: &Job) -> Result<Vec<ReviewFindings>> {
+    let mut found = Vec::new();
+    // A review that a person or its own rule passed over has no seat.
+    let seated = store::job::panel(tx, subject.id)?.into_iter().filter(|review| review.state != JobState::Skipped);
+    for review in seated {
+        let row = store::verdict::newest(tx, review.id)?.filter(|row| row.generation == subject.generation);
+        found.extend(row.map(|row| said(&review, &row)));
+    }
+    Ok(found)
+}
+
+fn said(review: &Job, row: &VerdictRow) -> ReviewFindings {
+    ReviewFindings { review: review.name.clone(), verdict: row.verdict, findings: row.findings.clone() }
+}
+
 fn send_back(tx: &Writing<'_>, subject: &Job, seats: &[(Job, Option<VerdictRow>)]) -> Result<()> {
     let mut context = Context::default();
     for (review, row) in seats {
@@ -93,11 +111,7 @@ fn send_back(tx: &Writing<'_>, subject: &Job, seats: &[(Job, Option<VerdictRow>)
         if row.verdict == Verdict::NeedsRevision {
             store::job::count_up(tx, review.id, Counter::Revisions)?;
         }
-        context.findings.push(ReviewFindings {
-            review: review.name.clone(),
-            verdict: row.verdict,
-            findings: row.findings.clone(),
-        });
+        context.findings.push(said(review, row));
     }
     context.previous = Some(Previous {
         attempt: subject.attempt,

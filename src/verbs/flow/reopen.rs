@@ -17,6 +17,11 @@ use crate::store::{self, Writing};
 /// Sends a job back: ends leases, raises fences, cancels messages, puts downstream back to waiting, voids verdicts,
 /// and offers the next attempt with a context.
 pub fn reopen(tx: &Writing<'_>, target: JobId, why: &str, context: Context) -> Result<u32> {
+    reopen_with(tx, target, why, &Offer { context, ..Offer::default() })
+}
+
+/// The same, with more to say about the next attempt.
+pub fn reopen_with(tx: &Writing<'_>, target: JobId, why: &str, next: &Offer<'_>) -> Result<u32> {
     let below = store::job::downstream(tx, target)?;
     void(tx, &store::job::get(tx, target)?, why)?;
     for id in &below {
@@ -29,7 +34,7 @@ pub fn reopen(tx: &Writing<'_>, target: JobId, why: &str, context: Context) -> R
     for id in &below {
         store::job::recount(tx, *id)?;
     }
-    offer(tx, &store::job::get(tx, target)?, &Offer { context, ..Offer::default() })
+    offer(tx, &store::job::get(tx, target)?, next)
 }
 
 /// Takes back whatever a job has: it waits, unsettled, in a new verdict generation.

@@ -32,7 +32,7 @@ impl<'a> Narrator<'a> {
     pub fn catch_up(&mut self) {
         let after = self.after;
         let told = self.ctx.read(|read| {
-            let events = store::event::after(read, None, after, AT_ONCE)?;
+            let events = store::event::after(read, store::event::Scope::All, after, AT_ONCE)?;
             let last = events.last().map_or(after, |event| event.id);
             let lines = events.iter().map(|event| line(read, event)).collect::<Result<Vec<_>>>()?;
             Ok((last, lines))

@@ -5,20 +5,19 @@
 use serde_json::json;
 
 use crate::domain::action::{Action, Launch};
-use crate::domain::event::{EventType, sha256_hex};
+use crate::domain::event::EventType;
 use crate::domain::frozen::RoleContext;
-use crate::domain::gate::tier;
 use crate::domain::id::{JobId, RunId, SessionId};
 use crate::domain::job::{Cause, Outcome};
 use crate::domain::session::{GateState, LeaseState, SessionEvent, SessionState, SupervisorState};
 use crate::error::{Code, Error, Result};
 use crate::os::process::Handle;
 use crate::store::event::About;
-use crate::store::gate::{Decided, NewGate};
+use crate::store::gate::Decided;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
-use crate::verbs::flow::{finish, tell};
+use crate::verbs::flow::{finish, gate, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
 use crate::verbs::settle::{self, evidence};
 use crate::verbs::supervise::ending;
@@ -90,8 +89,12 @@ fn mark_lost(ctx: &Ctx, id: SessionId) -> Result<Done> {
         if session.packets == 0 {
             store::run::add_launch(tx, session.run)?;
         }
-        end_intent(tx, id)?;
-        let job = sessions::release(tx, &session, Outcome::NeverStarted, "its helper died before its agent started")?;
+        let outcome = end_execution(tx, id)?;
+        let why = match outcome {
+            Outcome::NeverStarted => "its helper died before its agent started",
+            _ => "its helper died again and again; nobody could look at what it left",
+        };
+        let job = sessions::release(tx, &session, outcome, why)?;
         sessions::end(tx, &session, SessionEvent::Lose, "its helper is gone")?;
         Ok(Some(job.map_or_else(|| format!("lost {id}"), |job| format!("lost {id} before it started {job}"))))
     })?;
@@ -99,16 +102,20 @@ fn mark_lost(ctx: &Ctx, id: SessionId) -> Result<Done> {
     Ok(line.map_or(Done::Moot, |line| Done::Changed(Some(line))))
 }
 
-/// An execution that was intended and never existed.
-fn end_intent(tx: &Writing<'_>, session: SessionId) -> Result<()> {
+/// Ends the execution of what a session holds, if any: never started, or lost.
+fn end_execution(tx: &Writing<'_>, session: SessionId) -> Result<Outcome> {
     use crate::domain::session::ExecutionState;
-    let Some(message) = store::message::held(tx, session)? else { return Ok(()) };
-    let Some(agent) = store::execution::agent(tx, message.job, message.attempt)? else { return Ok(()) };
-    if agent.state == ExecutionState::Starting {
-        let ending = store::execution::Ending { detail: Some("never started".to_owned()), ..Default::default() };
-        store::execution::ended(tx, agent.id, ExecutionState::NotRun, &ending)?;
-    }
-    Ok(())
+    let Some(message) = store::message::held(tx, session)? else { return Ok(Outcome::NeverStarted) };
+    let Some(agent) = store::execution::agent(tx, message.job, message.attempt)? else {
+        return Ok(Outcome::NeverStarted);
+    };
+    let (state, outcome, detail) = match agent.state {
+        ExecutionState::Starting => (ExecutionState::NotRun, Outcome::NeverStarted, "never started"),
+        _ => (ExecutionState::Lost, Outcome::Lost, "nobody saw its exit"),
+    };
+    let ending = store::execution::Ending { detail: Some(detail.to_owned()), ..Default::default() };
+    store::execution::ended(tx, agent.id, state, &ending)?;
+    Ok(outcome)
 }
 
 fn recover(ctx: &Ctx, session: SessionId, job: &str, launched: &mut Launched) -> Result<Done> {
@@ -297,29 +304,7 @@ fn open_gate(ctx: &Ctx, run: RunId, job: JobId) -> Result<Done> {
     let now = ctx.clock.moment();
     let opened = ctx.write("settle", |tx| {
         let (run, job) = (store::run::get(tx, run)?, store::job::get(tx, job)?);
-        let is_due = job.reason.as_deref() == Some(crate::verbs::flow::offer::GATE);
-        if !is_due || store::gate::pending_of_job(tx, job.id)?.is_some() {
-            return Ok(None);
-        }
-        let tier = tier(job.spec.kind, job.spec.effect);
-        let why = if job.spec.gate_note.is_empty() {
-            format!("{} waits for a person", job.name)
-        } else {
-            job.spec.gate_note.clone()
-        };
-        let shown = serde_json::to_string(&json!({"run": run.name, "job": job.name, "attempt": job.attempt,
-            "snapshot": run.generation, "why": why}))?;
-        let new = NewGate {
-            run: run.id,
-            job: job.id,
-            tier,
-            why: &why,
-            digest: &sha256_hex(shown.as_bytes()),
-            expires: &now.after(run.spec.limits.gate_expiry_ms),
-        };
-        let gate = store::gate::insert(tx, &new)?;
-        tell(tx, EventType::GateOpened, &job, &json!({"gate": gate, "tier": tier, "why": why}))?;
-        Ok(Some((gate, job.name)))
+        Ok(gate::open(tx, &run, &job, &now)?.map(|gate| (gate, job.name)))
     })?;
     match opened {
         Some((gate, name)) => changed(format!("opened gate {gate} before {name}; striatum gate approve {gate}")),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::act::{self, Done};
 use super::observe;
 use super::wait::{Reason, Waiter};
-use super::{find, marker};
+use super::{files, find, marker};
 use crate::domain::action::{Action, Plan, Standing, Surfaced};
 use crate::domain::id::{RunId, SessionId};
 use crate::domain::job::Cause;
@@ -28,8 +28,9 @@ use crate::error::{Code, Error, Kind, Next, Result};
 use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
-use crate::verbs::Ctx;
 use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::read::ways;
+use crate::verbs::{Ctx, trust};
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,6 +49,9 @@ pub struct DriveRequest {
     pub wait_human: bool,
     /// Stop every lane at the end.
     pub stop_lanes: bool,
+    /// Commands with this hash may run, trusted or not (CI).
+    #[serde(default)]
+    pub trust_hash: Option<String>,
 }
 
 /// Something to tell, as it happens.
@@ -113,6 +117,12 @@ pub struct DriveReport {
 /// Takes a run to done, or to one clear question.
 pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Result<DriveReport> {
     let run = started(ctx, request.run.as_deref())?;
+    trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
+    if !run.state.is_terminal() {
+        for warning in files::edited(ctx, &run)? {
+            teller.tell(&Told::note(format!("warning: {warning}")));
+        }
+    }
     if request.dry_run {
         return dry_run(ctx, &run, teller);
     }
@@ -128,7 +138,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
 }
 
 /// The run to drive: it must have been started.
-fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
     let found = ctx.read(|read| match name {
         Some(name) => find::named(read, name),
         None => find::for_writing(read, None),
@@ -272,11 +282,13 @@ impl<'a> Driver<'a> {
         for action in &plan.actions {
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
+            let session = launched.first().map(|(session, _)| *session);
             self.waiter.adopt(launched);
             match done? {
                 Done::Changed(line) => {
                     changed = true;
-                    self.teller.tell(&Told { line, ..told(action, "done") });
+                    let told = told(action, "done");
+                    self.teller.tell(&Told { line, session_id: told.session_id.or(session), ..told });
                 }
                 Done::FreshRefused(author) => {
                     if let Action::Launch(launch) = action {
@@ -431,19 +443,21 @@ fn next_steps(run: &Run, standing: &Standing) -> Vec<Next> {
             )];
         }
     };
-    causes.iter().take(3).map(|(subject, cause)| way_out(run, subject, *cause)).collect()
+    match causes.as_slice() {
+        [(subject, cause)] => ways_out(run, subject, *cause),
+        several => {
+            several.iter().flat_map(|(subject, cause)| ways_out(run, subject, *cause).into_iter().next()).collect()
+        }
+    }
+    .into_iter()
+    .take(MOST_NEXT)
+    .collect()
 }
 
-/// The literal command that ends a cause.
-pub fn way_out(run: &Run, subject: &str, cause: Cause) -> Next {
-    let template = cause.ended_by().first().copied().unwrap_or("run explain {run}");
-    let words: Vec<String> = std::iter::once("striatum".to_owned())
-        .chain(template.split(' ').map(|word| {
-            word.replace("{job}", subject)
-                .replace("{lane}", subject)
-                .replace("{run}", &run.name)
-                .replace("{gate}", subject)
-        }))
-        .collect();
-    Next { argv: words, why: format!("{subject}: {cause}"), who: "person".to_owned() }
+/// Most commands that one answer proposes.
+const MOST_NEXT: usize = 3;
+
+/// The literal commands that end a cause.
+pub fn ways_out(run: &Run, subject: &str, cause: Cause) -> Vec<Next> {
+    ways::out_of(cause, &ways::Subject { run: &run.name, job: Some(subject), ..ways::Subject::default() })
 }

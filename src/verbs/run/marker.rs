@@ -1,6 +1,9 @@
 //! One driver a run: a lock held for life. A second one stands by and takes over the moment the lock is free.
 
+use serde::{Deserialize, Serialize};
+
 use super::drive::{DriveRequest, Teller, Told};
+use crate::domain::id::RunId;
 use crate::domain::run::RunState;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::lock::{DriverHolder, DriverLock, Standby, read_driver};
@@ -14,6 +17,36 @@ pub fn holder(ctx: &Ctx, run: &Run) -> Option<DriverHolder> {
     let path = ctx.layout().drive_lock(&run.name);
     let held = crate::os::lock::probe(&path).is_ok_and(|held| held == crate::os::lock::Held::Held);
     held.then(|| read_driver(&path)).flatten()
+}
+
+/// Who takes a run on from here.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Onward {
+    /// Where the run is.
+    pub state: String,
+    /// The process of the driver that is at it.
+    pub driver: Option<i32>,
+    /// The command that starts one where there is none.
+    pub next: Vec<Next>,
+}
+
+impl Onward {
+    /// Looks who it is.
+    pub fn look(ctx: &Ctx, run: RunId) -> Result<Onward> {
+        let run = ctx.read(|read| Ok(store::run::get(read, run)?))?;
+        let driver = holder(ctx, &run).map(|holder| holder.pid);
+        let next = match (run.state, driver) {
+            (RunState::Running | RunState::NeedsOperator, None) => {
+                vec![Next::new(
+                    "operator",
+                    "nothing drives it: go on",
+                    &["striatum", "run", "drive", "--run-id", &run.name],
+                )]
+            }
+            _ => Vec::new(),
+        };
+        Ok(Onward { state: run.state.to_string(), driver, next })
+    }
 }
 
 /// The warning, in the words of the design.

@@ -1,10 +1,15 @@
 //! The verbs of runs.
 
 pub mod act;
+pub mod amend;
+pub mod control;
+pub mod detach;
 pub mod drive;
+pub mod files;
 pub mod find;
 pub mod marker;
 pub mod observe;
 pub mod prepare;
+pub mod retry;
 pub mod start;
 pub mod wait;

@@ -52,7 +52,7 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
         output: laid.folder.output(),
         deadline,
         agent: &launched.process,
-        until_answered: false,
+        takes_over: false,
     };
     let watched = wait::watch(host, &watch)?;
     crate::os::crash::point("agent.ended");

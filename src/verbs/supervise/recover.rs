@@ -87,7 +87,7 @@ fn watch_to_the_end(
         output: folder.output(),
         deadline: agent.and_then(|agent| agent.deadline.clone()).unwrap_or_else(|| life::deadline(host, hold, lane)),
         agent: &handle,
-        until_answered: is_resident,
+        takes_over: true,
     };
     let watched = wait::watch(host, &watch)?;
     if watched != Watched::Exited {
@@ -104,11 +104,12 @@ fn recorded(agent: &Execution) -> Option<Identity> {
     Some(Identity { pid: i32::try_from(*pid).ok()?, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
 }
 
-/// The agent as its lock tells, when its helper died before it could record it: the leader of its session.
+/// The agent as its lock tells, when its helper died before it could record it: the oldest leader of a session. What
+/// an agent left behind and leads nothing is no agent: it is ended, not waited for.
 fn lock_holder(host: &Host<'_>) -> Option<Identity> {
     let holders = ending::lock_holders(&host.ctx, host.session);
     let leads = |identity: &&Identity| crate::os::process::session_id_of(identity.pid) == Some(identity.pid);
-    holders.iter().find(leads).or(holders.first()).cloned()
+    holders.iter().filter(leads).min_by_key(|identity| identity.start_ticks).cloned()
 }
 
 /// Ends what still carries the session: it belongs to an attempt that is over.

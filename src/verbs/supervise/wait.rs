@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::host::Host;
 use super::inbox::Desk;
 use super::orders::Order;
-use crate::domain::frozen::LaneSpec;
+use crate::domain::frozen::{LaneMode, LaneSpec};
 use crate::domain::time::Moment;
 use crate::error::Result;
 use crate::os::files::BoundedLog;
@@ -27,7 +27,7 @@ const OUTPUT_FLOOD: u64 = 1024 * 1024 * 1024;
 pub enum Watched {
     /// The agent exited.
     Exited,
-    /// It answered, and would go on.
+    /// It is resident, its helper died, and it answered: it has nobody to go on with.
     Answered,
     /// Longer than its limit.
     TimedOut,
@@ -53,8 +53,8 @@ pub struct Watch<'a> {
     pub deadline: Moment,
     /// The agent.
     pub agent: &'a Handle,
-    /// The agent would go on after its answer, and there is nobody to go on with.
-    pub until_answered: bool,
+    /// A helper before this one watched it: it may have answered already.
+    pub takes_over: bool,
 }
 
 /// Waits until the agent's attempt is over, for whatever reason.
@@ -63,19 +63,28 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
     let poll_ms = watch.hold.run.spec.limits.poll_ms;
     let mut pulse = Pulse::new(host, watch);
     let mut log = BoundedLog::new(&watch.output, OUTPUT_LIMIT);
+    let mut deadline = watch.deadline.clone();
+    let (mut written, mut is_answered, mut is_loud) = (0, false, false);
+    let mut may_have_answered = watch.takes_over;
     loop {
         let now = host.ctx.clock.moment();
-        if watch.deadline.is_past(&now) {
+        if deadline.is_past(&now) {
             return Ok(Watched::TimedOut);
         }
-        let left = u64::try_from(watch.deadline.ms.saturating_sub(now.ms)).unwrap_or(0);
-        let asked = wait_once(host, watch, poll_ms.min(left), &desk)?;
+        let left = u64::try_from(deadline.ms.saturating_sub(now.ms)).unwrap_or(0);
+        let poll = if is_loud { LOUD_POLL_MS } else { poll_ms };
+        let asked = wait_once(host, watch, poll.min(left), &desk)?;
+        may_have_answered |= asked;
+        if std::mem::take(&mut may_have_answered) && !is_answered && has_answer(host, watch)? {
+            if watch.lane.mode == LaneMode::Loop {
+                return Ok(Watched::Answered);
+            }
+            is_answered = true;
+            deadline = sooner(deadline, now.after(watch.hold.run.spec.limits.starting_ms));
+        }
         if watch.agent.has_ended() {
             host.inbox.serve(&host.ctx, &desk);
             return Ok(Watched::Exited);
-        }
-        if asked && watch.until_answered && has_answered(host, watch.hold)? {
-            return Ok(Watched::Answered);
         }
         match host.orders.look(&host.ctx, true)? {
             Order::GoOn | Order::Drain(_) => {}
@@ -85,7 +94,8 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
         if host.signals.take().is_some() {
             return Ok(Watched::Told("the helper was told to end by a signal".to_owned()));
         }
-        let written = log.check()?.written;
+        let before = std::mem::replace(&mut written, log.check()?.written);
+        is_loud = written.saturating_sub(before) > LOUD;
         if written > OUTPUT_FLOOD {
             return Ok(Watched::Flooded);
         }
@@ -95,8 +105,20 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
     }
 }
 
-fn has_answered(host: &Host<'_>, hold: &Hold) -> Result<bool> {
-    host.ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?.answer.is_some()))
+/// Growth of the output between two looks, in bytes, that makes the next look come sooner.
+const LOUD: u64 = 4 * 1024 * 1024;
+
+/// How soon, in milliseconds.
+const LOUD_POLL_MS: u64 = 10;
+
+/// Whether the agent has answered: then it has as long to go as it had to come (`limits.starting`).
+fn has_answer(host: &Host<'_>, watch: &Watch<'_>) -> Result<bool> {
+    let (job, number) = (watch.hold.job.id, watch.hold.lease.attempt);
+    Ok(host.ctx.read(|read| Ok(store::attempt::get(read, job, number)?))?.answer.is_some())
+}
+
+fn sooner(one: Moment, other: Moment) -> Moment {
+    if other.ms < one.ms { other } else { one }
 }
 
 /// One wait on everything that can happen; whether the agent asked something.

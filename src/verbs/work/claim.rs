@@ -55,6 +55,10 @@ word_enum! {
         OwnWork "own_work",
         /// The session is to end.
         Stopping "stopping",
+        /// The session has ended.
+        SessionEnded "session_ended",
+        /// Nothing came in time.
+        TimedOut "timed_out",
     }
 }
 
@@ -211,22 +215,35 @@ pub fn take(
     session: &Session,
     now: &Moment,
 ) -> Result<std::result::Result<Granted, NoWork>> {
+    match choose(tx, run, session, now)? {
+        Ok(message) => grant(tx, run, session, &message).map(Ok),
+        Err(reason) => Ok(Err(reason)),
+    }
+}
+
+/// The oldest message that the session may have.
+pub fn choose(
+    read: &Connection,
+    run: &Run,
+    session: &Session,
+    now: &Moment,
+) -> Result<std::result::Result<Message, NoWork>> {
     if let Some(reason) = run_refuses(run).or(session_refuses(session)) {
         return Ok(Err(reason));
     }
-    if let Some(held) = store::message::held(tx, session.id)? {
-        let job = store::job::get(tx, held.job)?;
+    if let Some(held) = store::message::held(read, session.id)? {
+        let job = store::job::get(read, held.job)?;
         return Err(Error::new(Code::StillHeld, format!("{} still holds {}", session.id, job.name))
             .hint("answer it first: work complete, verdict, fail or block"));
     }
-    if let Some(reason) = lane_refuses(tx, run, session, now)? {
+    if let Some(reason) = lane_refuses(read, run, session, now)? {
         return Ok(Err(reason));
     }
     let mut after = MessageId(0);
     let mut reason = NoWork::NoPending;
-    while let Some(message) = store::message::oldest_pending(tx, run.id, &session.role, &session.lane, after)? {
-        match message_refuses(tx, session, &message, now)? {
-            None => return grant(tx, run, session, &message).map(Ok),
+    while let Some(message) = store::message::oldest_pending(read, run.id, &session.role, &session.lane, after)? {
+        match message_refuses(read, session, &message, now)? {
+            None => return Ok(Ok(message)),
             Some(why) => reason = why,
         }
         after = message.id;
@@ -248,16 +265,16 @@ fn session_refuses(session: &Session) -> Option<NoWork> {
     (session.fresh && session.packets > 0).then_some(NoWork::OneJobDone)
 }
 
-fn lane_refuses(tx: &Writing<'_>, run: &Run, session: &Session, now: &Moment) -> Result<Option<NoWork>> {
-    if store::lease::count_run(tx, run.id)? >= run.spec.max_active_jobs {
+fn lane_refuses(read: &Connection, run: &Run, session: &Session, now: &Moment) -> Result<Option<NoWork>> {
+    if store::lease::count_run(read, run.id)? >= run.spec.max_active_jobs {
         return Ok(Some(NoWork::Capacity));
     }
     if let Some(lane) = run.spec.lanes.get(&session.lane)
-        && store::lease::count_lane(tx, &session.lane)? >= lane.max_sessions
+        && store::lease::count_lane(read, &session.lane)? >= lane.max_sessions
     {
         return Ok(Some(NoWork::LaneCapacity));
     }
-    let known = store::lane::get(tx, &session.lane)?;
+    let known = store::lane::get(read, &session.lane)?;
     if known.parked_at.is_some() {
         return Ok(Some(NoWork::LaneParked));
     }
@@ -294,7 +311,8 @@ fn message_refuses(read: &Connection, session: &Session, message: &Message, now:
     Ok(upstream.iter().any(|above| by_process.contains(above)).then_some(NoWork::ProcessLineage))
 }
 
-fn grant(tx: &Writing<'_>, run: &Run, session: &Session, message: &Message) -> Result<Granted> {
+/// Gives a pending message to a session: lease, fence and job move together.
+pub fn grant(tx: &Writing<'_>, run: &Run, session: &Session, message: &Message) -> Result<Granted> {
     let job = store::job::get(tx, message.job)?;
     message.state.next(MessageEvent::Claim)?;
     store::message::claim(tx, message.id, session.id)?;

@@ -19,6 +19,7 @@ use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
+use crate::verbs::person;
 use crate::verbs::work::claim::Granted;
 
 /// Whose work is laid out.
@@ -67,8 +68,9 @@ pub fn lay_out(ctx: &Ctx, grant: &Grant<'_>) -> Result<Laid> {
     let inputs = place_inputs(ctx, &folder, &facts.inputs)?;
     let packet = packet(grant, &facts, &folder, inputs);
     let bytes = serde_json::to_vec_pretty(&packet)?;
-    files::write_private(&folder.packet(), &bytes)?;
-    files::write_private(&folder.prompt(), packet.to_prompt().as_bytes())?;
+    // Laid out anew after a crash, so nothing here needs to survive a power cut.
+    files::write_scratch(&folder.packet(), &bytes)?;
+    files::write_scratch(&folder.prompt(), packet.to_prompt().as_bytes())?;
     Ok(Laid { folder, packet_hash: sha256_hex(&bytes), packet, job: facts.job })
 }
 
@@ -200,6 +202,9 @@ fn bind_late(text: &str, job: &Job, folder: &Folder) -> String {
 /// The exact commands to answer with. The environment of a hosted agent names session and fence; a resident one
 /// was started before its claim and names the fence, an unsupervised one names both.
 fn commands(grant: &Grant<'_>, spec: &JobSpec) -> AnswerCommands {
+    if grant.session.lane == person::LANE {
+        return commands_of_person(grant, spec);
+    }
     let lane = grant.run.spec.lanes.get(&grant.session.lane);
     let is_resident = lane.is_some_and(|lane| lane.mode == LaneMode::Loop);
     let words = if grant.session.supervised && is_resident {
@@ -218,6 +223,19 @@ fn commands(grant: &Grant<'_>, spec: &JobSpec) -> AnswerCommands {
             "striatum work block{words} --needs-context --awaiting WHAT --who-can WHO --action WHAT_TO_DO"
         ),
         fail: format!("striatum work fail{words} --reason WHY"),
+    }
+}
+
+/// A person who took the job gives it back.
+fn commands_of_person(grant: &Grant<'_>, spec: &JobSpec) -> AnswerCommands {
+    let give = format!("striatum give {} --run-id {}", spec.id, grant.run.name);
+    AnswerCommands {
+        complete: format!("{give} --done"),
+        verdict: (spec.kind == JobType::Review).then(|| {
+            format!("{give} --verdict accept|accept_with_findings|needs_revision|reject --finding 'TITLE: DETAIL'")
+        }),
+        needs_context: give.clone(),
+        fail: format!("{give} --note WHY"),
     }
 }
 

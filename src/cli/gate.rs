@@ -1,0 +1,137 @@
+//! `striatum gate ...`
+
+use clap::{Args, Subcommand};
+
+use super::call::Session;
+use super::output::{Output, next_text};
+use crate::error::Result;
+use crate::verbs::gate::{
+    ApproveRequest, DecideReport, Deciding, GateLine, ListReport, ListRequest, RejectRequest, ShowReport, ShowRequest,
+    SkipRequest,
+};
+use crate::verbs::run::marker::Onward;
+
+/// See what waits for a person's word, and say it
+#[derive(Subcommand)]
+pub enum Gate {
+    /// List what waits
+    List {
+        /// The run; the only live one, else the newest, when left out
+        #[arg(long, value_name = "RUN")]
+        run_id: Option<String>,
+        /// Decided ones too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show what a gate is about
+    Show {
+        /// The gate, or the job that waits
+        #[arg(value_name = "GATE")]
+        gate: String,
+        /// The run, when the gate is named by its job
+        #[arg(long, value_name = "RUN")]
+        run_id: Option<String>,
+    },
+    /// Let jobs go on; a checkpoint is completed by it
+    Approve(Which),
+    /// Stop jobs here
+    Reject(Which),
+    /// Pass jobs over; what needs them goes on
+    Skip(Which),
+}
+
+/// Which gates, with which words.
+#[derive(Args)]
+pub struct Which {
+    /// Gates, or the jobs that wait, or patterns of them (can be repeated)
+    #[arg(value_name = "GATE", required = true)]
+    gates: Vec<String>,
+    /// The run, when gates are named by their jobs
+    #[arg(long, value_name = "RUN")]
+    run_id: Option<String>,
+    /// A word about it; kept, and told to whoever works the job
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+impl Which {
+    fn deciding(self) -> Deciding {
+        Deciding { run: self.run_id, gates: self.gates, note: self.note }
+    }
+}
+
+impl Gate {
+    /// Calls the verb and shows its report.
+    pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        match self {
+            Gate::List { run_id, all } => {
+                output.report(&session.call(&ListRequest { run: run_id, all })?, listed);
+            }
+            Gate::Show { gate, run_id } => {
+                output.report(&session.call(&ShowRequest { run: run_id, gate })?, shown);
+            }
+            Gate::Approve(which) => output.report(&session.call(&ApproveRequest(which.deciding()))?, decided),
+            Gate::Reject(which) => output.report(&session.call(&RejectRequest(which.deciding()))?, decided),
+            Gate::Skip(which) => output.report(&session.call(&SkipRequest(which.deciding()))?, decided),
+        }
+        Ok(0)
+    }
+}
+
+fn listed(report: &ListReport) -> String {
+    let mut text: String = report.gates.iter().map(|gate| format!("{}\n", line(gate))).collect();
+    if report.gates.is_empty() {
+        text.push_str("no gate waits\n");
+    }
+    if report.left_out > 0 {
+        text.push_str(&format!("and {} more\n", report.left_out));
+    }
+    text + &next_text(&report.next)
+}
+
+fn line(gate: &GateLine) -> String {
+    let id = gate.gate.map_or("-".to_owned(), |id| id.to_string());
+    let why = if gate.why.is_empty() { String::new() } else { format!(": {}", gate.why) };
+    let by = match (&gate.decided_by, &gate.how) {
+        (Some(by), Some(how)) => format!(" by {by} ({how})"),
+        (Some(by), None) => format!(" by {by}"),
+        (None, _) => String::new(),
+    };
+    let note = gate.note.as_deref().map_or(String::new(), |note| format!(" - {note}"));
+    format!("{id} {} {} before {}{by}{note}{why}", gate.state, gate.tier, gate.job)
+}
+
+fn shown(report: &ShowReport) -> String {
+    let mut text = format!("{}\nrun {}\n", line(&report.gate), report.run);
+    if !report.objective.is_empty() {
+        text.push_str(&format!("it would do: {}\n", report.objective));
+    }
+    for before in &report.needs {
+        let summary = before.summary.as_deref().map_or(String::new(), |summary| format!(": {summary}"));
+        text.push_str(&format!("after {} ({}){summary}\n", before.job, before.state));
+    }
+    for artifact in &report.artifacts {
+        text.push_str(&format!("{}.{} ({} bytes): {}\n", artifact.job, artifact.name, artifact.bytes, artifact.path));
+    }
+    if report.left_out > 0 {
+        text.push_str(&format!("and {} more\n", report.left_out));
+    }
+    text + &next_text(&report.next)
+}
+
+fn decided(report: &DecideReport) -> String {
+    let mut text = String::new();
+    for gate in &report.decided {
+        let word = gate.decision.state();
+        let again = if gate.already { " (it was before)" } else { "" };
+        text.push_str(&format!("{word} {} before {}{again}\n", gate.gate, gate.job));
+    }
+    let run = report.decided.first().map_or("", |gate| gate.run.as_str());
+    text + &onward_text(run, &report.onward)
+}
+
+/// Who takes a run on from here.
+pub fn onward_text(run: &str, onward: &Onward) -> String {
+    let driver = onward.driver.map_or(String::new(), |pid| format!("; a driver is at it (pid {pid})"));
+    format!("run {run} is {}{driver}\n{}", onward.state, next_text(&onward.next))
+}

@@ -1,0 +1,44 @@
+//! `striatum run go`: prepare, start and drive in one.
+
+use clap::Args;
+use serde_json::json;
+
+use super::call::Session;
+use super::drive::Driving;
+use super::output::{Output, print};
+use super::run::{Prepare, prepared};
+use crate::error::Result;
+use crate::verbs::run::prepare::PrepareReport;
+use crate::verbs::run::start::StartRequest;
+
+/// Which workflow, with which parameters, and how to drive it.
+#[derive(Args)]
+pub struct Go {
+    #[command(flatten)]
+    prepare: Prepare,
+    #[command(flatten)]
+    driving: Driving,
+}
+
+impl Go {
+    /// Prepares, tells, starts and drives; a workflow under `autonomy = "plan"` ends after the telling.
+    pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        let report = session.call(&self.prepare.request()?)?;
+        tell(output, &report);
+        if report.plans_only {
+            return Ok(0);
+        }
+        session.unkeyed().call(&StartRequest { run: Some(report.run.clone()) })?;
+        self.driving.drive(&self.driving.request(Some(report.run)), session, output)
+    }
+}
+
+/// The report, as the first of the lines that driving will add to.
+fn tell(output: &Output, report: &PrepareReport) {
+    if output.is_json() {
+        let line = json!({"ts": crate::verbs::ctx::now(), "action": "prepared", "run": report.run, "report": report});
+        print(&format!("{line}\n"));
+    } else {
+        print(&prepared(&PrepareReport { next: Vec::new(), ..report.clone() }));
+    }
+}

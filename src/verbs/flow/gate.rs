@@ -1,0 +1,143 @@
+//! A person's gate before a job: when it opens, and what each decision does to the job.
+//!
+//! It does not know how a person was recognised or what a gate is shown as.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::offer::{self, GATE, GATE_REJECTED, Offer};
+use super::{Step, panel, step, tell};
+use crate::domain::event::{EventType, sha256_hex};
+use crate::domain::frozen::JobType;
+use crate::domain::gate::tier;
+use crate::domain::id::GateId;
+use crate::domain::job::{JobEvent, JobState};
+use crate::domain::session::{GateEvent, GateState};
+use crate::domain::time::Moment;
+use crate::error::{Code, Error, Result};
+use crate::store::gate::{Decided, Gate, NewGate};
+use crate::store::job::{Job, Move};
+use crate::store::run::Run;
+use crate::store::{self, Writing};
+
+/// Opens the gate of a job that waits for one and has none open.
+pub fn open(tx: &Writing<'_>, run: &Run, job: &Job, now: &Moment) -> Result<Option<GateId>> {
+    if !is_due(job) || store::gate::pending_of_job(tx, job.id)?.is_some() {
+        return Ok(None);
+    }
+    let tier = tier(job.spec.kind, job.spec.effect);
+    let note = &job.spec.gate_note;
+    let why = if note.is_empty() { format!("{} waits for a person", job.name) } else { note.clone() };
+    let shown = serde_json::to_string(&json!({"run": run.name, "job": job.name, "attempt": job.attempt,
+        "snapshot": run.generation, "why": why}))?;
+    let new = NewGate {
+        run: run.id,
+        job: job.id,
+        tier,
+        why: &why,
+        digest: &sha256_hex(shown.as_bytes()),
+        expires: &now.after(run.spec.limits.gate_expiry_ms),
+    };
+    let gate = store::gate::insert(tx, &new)?;
+    tell(tx, EventType::GateOpened, job, &json!({"gate": gate, "tier": tier, "why": why}))?;
+    Ok(Some(gate))
+}
+
+/// Whether a job waits for a person's gate, open or not yet.
+pub fn is_due(job: &Job) -> bool {
+    job.state == JobState::Waiting && job.reason.as_deref() == Some(GATE)
+}
+
+/// What a person says at a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Go on: a checkpoint is completed, any other job's attempt is offered.
+    Approve,
+    /// Stop here: the job is held.
+    Reject,
+    /// Pass the job over: its successors may go.
+    Skip,
+}
+
+impl Decision {
+    /// What it is to the gate's machine.
+    pub const fn event(self) -> GateEvent {
+        match self {
+            Decision::Approve => GateEvent::Approve,
+            Decision::Reject => GateEvent::Reject,
+            Decision::Skip => GateEvent::Skip,
+        }
+    }
+
+    /// What a gate is after it.
+    pub const fn state(self) -> GateState {
+        match self {
+            Decision::Approve => GateState::Approved,
+            Decision::Reject => GateState::Rejected,
+            Decision::Skip => GateState::Skipped,
+        }
+    }
+}
+
+/// A decision with the person's words and how they were recognised.
+pub struct Said<'a> {
+    /// What.
+    pub decision: Decision,
+    /// How it is known that a person said it.
+    pub how: &'a str,
+    /// The person's words.
+    pub note: Option<&'a str>,
+}
+
+/// Decides an open gate and moves its job.
+pub fn decide(tx: &Writing<'_>, run: &Run, gate: &Gate, said: &Said<'_>) -> Result<()> {
+    let job = store::job::get(tx, gate.job)?;
+    let state = gate.state.next(said.decision.event())?;
+    if !is_due(&job) {
+        let why = format!("{} is {}: its gate {} has nothing to decide", job.name, job.state, gate.id);
+        return Err(Error::new(Code::InvalidTransition, why));
+    }
+    store::gate::decide(tx, gate.id, &Decided { state, how: said.how, note: said.note })?;
+    let kind = match said.decision {
+        Decision::Approve => EventType::GateApproved,
+        Decision::Reject => EventType::GateRejected,
+        Decision::Skip => EventType::GateSkipped,
+    };
+    tell(tx, kind, &job, &json!({"gate": gate.id, "digest": gate.digest, "note": said.note.is_some()}))?;
+    match said.decision {
+        Decision::Approve => approve(tx, run, &job, said.note),
+        Decision::Reject => {
+            let to = Move { state: JobState::Waiting, phase: None, reason: Some(GATE_REJECTED), settled: false };
+            Ok(store::job::set_state(tx, job.id, &to)?)
+        }
+        Decision::Skip => skip(tx, run, &job, gate.id),
+    }
+}
+
+fn approve(tx: &Writing<'_>, run: &Run, job: &Job, note: Option<&str>) -> Result<()> {
+    match job.spec.kind {
+        JobType::Checkpoint => {
+            step(tx, job, &Step { event: JobEvent::Seal, reason: None, settled: true })?;
+            tell(tx, EventType::JobSealed, job, &json!({"attempt": job.attempt, "by": "gate"}))?;
+            offer::settle(tx, run, job.id)
+        }
+        JobType::Land => Err(Error::new(Code::NotYet, format!("{} lands, which comes in a later version", job.name))),
+        _ => {
+            let mut context = offer::carried(tx, job)?;
+            context.note = note.map(str::to_owned).or(context.note);
+            offer::offer(tx, job, &Offer { context, ..Offer::default() })?;
+            Ok(())
+        }
+    }
+}
+
+fn skip(tx: &Writing<'_>, run: &Run, job: &Job, gate: GateId) -> Result<()> {
+    step(tx, job, &Step { event: JobEvent::Skip, reason: Some("gate_skipped"), settled: true })?;
+    tell(tx, EventType::JobSkipped, job, &json!({"gate": gate}))?;
+    offer::settle(tx, run, job.id)?;
+    match job.reviews {
+        Some(subject) => panel::decide(tx, run, subject),
+        None => Ok(()),
+    }
+}

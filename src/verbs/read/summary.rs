@@ -1,0 +1,413 @@
+//! `run summary`: the one picture of a run that every view shares.
+//!
+//! It holds counts and a bounded number of lines, never a job's text. It does not know how it is drawn.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::inbox::{self, InboxReport};
+use super::{Look, age, bounded, look};
+use crate::domain::action::Standing;
+use crate::domain::id::SessionId;
+use crate::domain::job::{Cause, JobState, Phase};
+use crate::domain::run::RunState;
+use crate::domain::time::Timestamp;
+use crate::error::{Next, Result};
+use crate::os::lock::{Held, probe, read_driver};
+use crate::store::run::Run;
+use crate::store::{self, Connection};
+use crate::verbs::Ctx;
+use crate::verbs::read::ways::{Subject, out_of};
+use crate::verbs::run::find;
+use crate::verbs::session::{self as sessions, SessionLine};
+
+/// The rules bind cooperating processes only; no lane is confined by the kernel in this version.
+pub const ENFORCEMENT: &str = "advisory";
+
+/// Most jobs, work in flight, sessions and tries in one summary.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Lines of jobs; 0 leaves them out.
+    pub jobs: u32,
+    /// Lines of work in flight.
+    pub flights: u32,
+    /// Lines of sessions; 0 leaves them out.
+    pub sessions: u32,
+}
+
+/// Everything that `run summary` shows.
+pub const FULL: Extent = Extent { jobs: 100, flights: 50, sessions: 20 };
+
+/// What `status` shows of each run.
+pub const BRIEF: Extent = Extent { jobs: 0, flights: 10, sessions: 0 };
+
+/// Whoever drives a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Driver {
+    /// Its process, by its own words.
+    pub pid: Option<i32>,
+    /// Its machine.
+    pub host: Option<String>,
+    /// Since when.
+    pub started_at: Option<Timestamp>,
+}
+
+/// Work in flight.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FlightLine {
+    /// The job.
+    pub job: String,
+    /// Which try.
+    pub attempt: u32,
+    /// claimed or running.
+    pub state: JobState,
+    /// Within running.
+    pub phase: Option<Phase>,
+    /// Kind of worker.
+    pub role: String,
+    /// Way to execute.
+    pub lane: String,
+    /// Who holds it.
+    pub session: SessionId,
+    /// Since when.
+    pub since: Timestamp,
+    /// How long, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Milliseconds since its last output; none before the first.
+    pub quiet_ms: Option<u64>,
+    /// Bytes of output so far.
+    pub output_bytes: Option<u64>,
+}
+
+/// A job in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobLine {
+    /// Its name.
+    pub job: String,
+    /// generic, draft, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Kind of worker.
+    pub role: Option<String>,
+    /// Way to execute.
+    pub lane: Option<String>,
+    /// Where it is.
+    pub state: JobState,
+    /// Within running.
+    pub phase: Option<Phase>,
+    /// Why, as a word.
+    pub reason: Option<String>,
+    /// Newest attempt.
+    pub attempt: u32,
+    /// Failed attempts that count.
+    pub strikes: u32,
+    /// Needs that are not settled.
+    pub unmet: u32,
+    /// Its successors may go.
+    pub settled: bool,
+    /// When the state last changed.
+    pub changed_at: Timestamp,
+}
+
+/// A limit and how much of it is used.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Meter {
+    /// launches, cost, strikes, ...
+    pub breaker: Cause,
+    /// The job that it counts for; none for the run.
+    pub job: Option<String>,
+    /// How much is used, in the unit; none when nothing counts it yet.
+    pub used: Option<u64>,
+    /// How much may be; none means unlimited.
+    pub limit: Option<u64>,
+    /// count, micro_usd or ms.
+    pub unit: String,
+    /// Nothing is left.
+    pub tripped: bool,
+    /// What raises it, once tripped.
+    pub next: Vec<Next>,
+}
+
+/// A run, in short.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Its name.
+    pub run: String,
+    /// The workflow's id.
+    pub workflow: String,
+    /// A sentence for people; empty when the workflow gives none.
+    pub title: String,
+    /// Where it is, `waiting_human` among the states.
+    pub state: String,
+    /// Code of needs_operator or failed.
+    pub cause: Option<Cause>,
+    /// What the cause is about.
+    pub subject: Option<String>,
+    /// One line about it.
+    pub reason: Option<String>,
+    /// The snapshot in force.
+    pub generation: i64,
+    /// Its hash.
+    pub snapshot: String,
+    /// `advisory`, or what the kernel holds.
+    pub enforcement: String,
+    /// The operator works through mediated verbs.
+    pub constrained: bool,
+    /// No launches since.
+    pub paused_at: Option<Timestamp>,
+    /// Told to end since.
+    pub stop_requested_at: Option<Timestamp>,
+    /// When prepared.
+    pub created_at: Timestamp,
+    /// When started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// From its start to its end or now, in milliseconds.
+    pub elapsed_ms: Option<u64>,
+    /// Whoever drives it; none when nobody does.
+    pub driver: Option<Driver>,
+    /// How many jobs it has.
+    pub jobs: u32,
+    /// How many are settled.
+    pub settled: u32,
+    /// How many are in each state that occurs.
+    pub by_state: BTreeMap<JobState, u32>,
+    /// Work in flight, oldest first.
+    pub in_flight: Vec<FlightLine>,
+    /// How much of it is not shown.
+    pub in_flight_left_out: u32,
+    /// Its jobs in the order of the workflow.
+    pub job_lines: Vec<JobLine>,
+    /// How many are not shown.
+    pub jobs_left_out: u32,
+    /// Its limits: those of the run, then those of jobs that have used some.
+    pub budget: Vec<Meter>,
+    /// Sessions that may claim and answer.
+    pub active_sessions: u32,
+    /// Sessions that it has had.
+    pub sessions: u32,
+    /// The newest active sessions.
+    pub session_lines: Vec<SessionLine>,
+    /// How many active ones are not shown.
+    pub sessions_left_out: u32,
+    /// What to do next.
+    pub next: Vec<Next>,
+}
+
+/// What `run summary` is asked.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SummaryRequest {
+    /// The run; the only live one, else the newest, when left out.
+    pub run: Option<String>,
+}
+
+/// What `run summary` tells.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SummaryReport {
+    /// The run; none in a store without runs.
+    pub run: Option<RunSummary>,
+    /// What waits in it for a person.
+    pub inbox: InboxReport,
+}
+
+/// Tells how a run does.
+pub fn summary(ctx: &Ctx, request: &SummaryRequest) -> Result<SummaryReport> {
+    ctx.read(|read| {
+        let Some(run) = find::if_any(ctx, read, request.run.as_deref())? else {
+            return Ok(SummaryReport { run: None, inbox: InboxReport::default() });
+        };
+        let look = look(ctx, read, run.id)?;
+        let inbox = inbox::collect(ctx, read, &[&look], false, inbox::SHOWN)?;
+        Ok(SummaryReport { run: Some(of(ctx, read, &look, FULL)?), inbox })
+    })
+}
+
+/// The picture of one run.
+pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<RunSummary> {
+    let run = &look.run;
+    let by_state: BTreeMap<JobState, u32> = store::job::counts(read, run.id)?.into_iter().collect();
+    let jobs = by_state.values().sum();
+    let settled = jobs - store::job::open_up_to(read, run.id, u32::MAX)?;
+    let (in_flight, in_flight_left_out) = flights(ctx, read, run, extent.flights)?;
+    let (job_lines, jobs_left_out) = job_lines(read, run, extent.jobs, jobs)?;
+    let (active, session_lines, sessions_left_out) = session_lines(read, run, extent.sessions)?;
+    let driver = driver(ctx, run)?;
+    Ok(RunSummary {
+        run: run.name.clone(),
+        workflow: run.workflow.clone(),
+        title: run.spec.title.clone(),
+        state: state(look),
+        cause: run.cause,
+        subject: run.subject.clone(),
+        reason: run.reason.clone(),
+        generation: run.generation,
+        snapshot: store::frozen::hash(read, run.id, run.generation)?,
+        enforcement: ENFORCEMENT.to_owned(),
+        constrained: run.spec.constrained,
+        paused_at: run.paused_at,
+        stop_requested_at: run.stop_requested_at,
+        created_at: run.created_at,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        elapsed_ms: run.started_at.map(|start| elapsed(ctx, start, run.ended_at)),
+        next: next(look, driver.is_some()),
+        driver,
+        jobs,
+        settled,
+        by_state,
+        in_flight,
+        in_flight_left_out,
+        job_lines,
+        jobs_left_out,
+        budget: budget(read, run)?,
+        active_sessions: active,
+        sessions: store::session::count_of_run(read, run.id)?,
+        session_lines,
+        sessions_left_out,
+    })
+}
+
+/// Where a run is, as people say it.
+pub fn state(look: &Look) -> String {
+    match (look.run.state, &look.plan.standing) {
+        (RunState::Running, Standing::WaitingHuman(_)) => "waiting_human".to_owned(),
+        (state, _) => state.to_string(),
+    }
+}
+
+fn elapsed(ctx: &Ctx, start: Timestamp, end: Option<Timestamp>) -> u64 {
+    let end = end.unwrap_or_else(|| ctx.clock.now());
+    u64::try_from(end.0.saturating_sub(start.0)).unwrap_or(0)
+}
+
+/// Whoever holds the drive lock: the lock is the proof, the words in it are for people.
+pub fn driver(ctx: &Ctx, run: &Run) -> Result<Option<Driver>> {
+    let path = ctx.layout().drive_lock(&run.name);
+    if probe(&path)? == Held::Free {
+        return Ok(None);
+    }
+    let holder = read_driver(&path);
+    Ok(Some(Driver {
+        pid: holder.as_ref().map(|holder| holder.pid),
+        host: holder.as_ref().map(|holder| holder.host.clone()),
+        started_at: holder.map(|holder| holder.started_at),
+    }))
+}
+
+fn flights(ctx: &Ctx, read: &Connection, run: &Run, limit: u32) -> Result<(Vec<FlightLine>, u32)> {
+    let rows = store::lease::flights(read, run.id, limit)?;
+    let mut lines: Vec<FlightLine> = rows.into_iter().map(|row| flight(ctx, row)).collect();
+    let total = store::lease::count_run(read, run.id)?;
+    let left_out = bounded(&mut lines, limit, total);
+    Ok((lines, left_out))
+}
+
+fn flight(ctx: &Ctx, row: store::lease::Flight) -> FlightLine {
+    let output = ctx.layout().scratch(&row.session.to_string()).attempt(&row.name, row.attempt).output();
+    let about = std::fs::metadata(output).ok().filter(|about| about.len() > 0);
+    let quiet = about.as_ref().and_then(|about| about.modified().ok()).and_then(|at| at.elapsed().ok());
+    FlightLine {
+        job: row.name,
+        attempt: row.attempt,
+        state: row.state,
+        phase: row.phase,
+        role: row.role,
+        lane: row.lane,
+        session: row.session,
+        since: row.granted_at,
+        elapsed_ms: age(ctx, row.granted_at),
+        quiet_ms: quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)),
+        output_bytes: about.map(|about| about.len()),
+    }
+}
+
+fn job_lines(read: &Connection, run: &Run, limit: u32, total: u32) -> Result<(Vec<JobLine>, u32)> {
+    let rows = if limit == 0 { Vec::new() } else { store::job::lines(read, run.id, limit)? };
+    let mut lines: Vec<JobLine> = rows.into_iter().map(job_line).collect();
+    let left_out = if limit == 0 { 0 } else { bounded(&mut lines, limit, total) };
+    Ok((lines, left_out))
+}
+
+fn job_line(row: store::job::JobLine) -> JobLine {
+    JobLine {
+        job: row.name,
+        kind: row.kind,
+        role: row.role,
+        lane: row.lane,
+        state: row.state,
+        phase: row.phase,
+        reason: row.reason,
+        attempt: row.attempt,
+        strikes: row.strikes,
+        unmet: row.unmet,
+        settled: row.settled,
+        changed_at: row.changed_at,
+    }
+}
+
+fn session_lines(read: &Connection, run: &Run, limit: u32) -> Result<(u32, Vec<SessionLine>, u32)> {
+    let mut active = store::session::active(read, run.id)?;
+    active.reverse();
+    let total = super::count(active.len());
+    active.truncate(limit as usize);
+    let lines = active.into_iter().map(|row| sessions::line(read, row)).collect::<Result<Vec<_>>>()?;
+    let left_out = if limit == 0 { 0 } else { total - super::count(lines.len()) };
+    Ok((total, lines, left_out))
+}
+
+/// Jobs whose tries are shown.
+const TRIED: u32 = 10;
+
+fn budget(read: &Connection, run: &Run) -> Result<Vec<Meter>> {
+    let budget = &run.spec.budget;
+    let cost = u64::try_from(run.cost_micro_usd).unwrap_or(0);
+    let mut meters = vec![
+        meter(run, Cause::Launches, "count", Some(run.launches.into()), Some(budget.launches.into())),
+        meter(run, Cause::Cost, "micro_usd", Some(cost), budget.cost_micro_usd),
+        meter(run, Cause::ActiveTime, "ms", None, Some(budget.active_time_ms)),
+        meter(run, Cause::NoProgress, "ms", None, Some(budget.no_progress_ms)),
+    ];
+    for job in store::job::tried(read, run.id, TRIED)? {
+        let counters = [
+            (Cause::Strikes, job.strikes, job.spec.max_strikes),
+            (Cause::Requeues, job.requeues, budget.requeues),
+            (Cause::Revisions, job.revisions, job.spec.revisions),
+        ];
+        for (breaker, used, limit) in counters.into_iter().filter(|(_, used, _)| *used > 0) {
+            let spent = job.reason.as_deref() == Some(breaker.word());
+            let plain = meter(run, breaker, "count", Some(used.into()), Some(limit.into()));
+            let subject = Subject { run: &run.name, job: Some(&job.name), ..Subject::default() };
+            let next = if spent { out_of(breaker, &subject) } else { Vec::new() };
+            meters.push(Meter { job: Some(job.name.clone()), tripped: spent, next, ..plain });
+        }
+    }
+    Ok(meters)
+}
+
+fn meter(run: &Run, breaker: Cause, unit: &str, used: Option<u64>, limit: Option<u64>) -> Meter {
+    let is_full = used.zip(limit).is_some_and(|(used, limit)| used >= limit);
+    let tripped = run.cause == Some(breaker) || is_full;
+    let subject = Subject { run: &run.name, ..Subject::default() };
+    let next = if tripped { out_of(breaker, &subject) } else { Vec::new() };
+    Meter { breaker, job: None, used, limit, unit: unit.to_owned(), tripped, next }
+}
+
+/// What to do next with a run as a whole; what waits in it stands in the inbox.
+fn next(look: &Look, is_driven: bool) -> Vec<Next> {
+    let name = look.run.name.as_str();
+    let command = |why: &str, words: &[&str]| {
+        vec![Next::new("operator", why, &[&["striatum", "run"], words, &["--run-id", name]].concat())]
+    };
+    match (look.run.state, &look.plan.standing) {
+        (RunState::Ready, _) => command("enqueue its first jobs", &["start"]),
+        (RunState::Completed, _) => Vec::new(),
+        (RunState::Failed | RunState::Canceled, _) => {
+            command("try its failed jobs again", &["retry-job", "--failed", "--reason", "'...'"])
+        }
+        (_, Standing::Paused | Standing::Stopped) if !look.world.stop_file => command("go on", &["resume"]),
+        _ if !is_driven && !look.world.stop_file => command("nobody drives it", &["drive"]),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,16 @@
+//! What somebody meets who has never seen striatum: the first command, the pages, the examples.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "newcomer/console.rs"]
+mod console;
+#[path = "newcomer/examples.rs"]
+mod examples;
+#[path = "newcomer/help.rs"]
+mod help;
+#[path = "newcomer/pages.rs"]
+mod pages;
+#[path = "newcomer/quickstart.rs"]
+mod quickstart;
+#[path = "newcomer/world.rs"]
+mod world;

@@ -1,0 +1,192 @@
+//! `striatum quickstart`, on machines of several kinds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::world::{Ended, STRIATUM, World};
+
+fn jobs(report: &Value) -> BTreeMap<String, Value> {
+    let jobs = report["jobs"].as_array().unwrap();
+    jobs.iter().map(|job| (job["job"].as_str().unwrap().to_owned(), job.clone())).collect()
+}
+
+fn verdicts(report: &Value, job: &str) -> Vec<String> {
+    let attempts = jobs(report)[job]["attempts"].as_array().unwrap().clone();
+    attempts.iter().map(|attempt| attempt["verdict"].as_str().unwrap_or("-").to_owned()).collect()
+}
+
+/// How many lines each tracked file really has, the last one with or without a newline.
+fn lengths(world: &World, folder: &Path) -> BTreeMap<String, usize> {
+    let listed = world.git(folder, &["ls-files", "--", ".", ":!.striatum"]);
+    listed
+        .lines()
+        .map(|file| (file.to_owned(), std::fs::read_to_string(folder.join(file)).unwrap().lines().count()))
+        .collect()
+}
+
+/// The rows of a map: file and length.
+fn rows(map: &str) -> BTreeMap<String, usize> {
+    map.lines()
+        .filter_map(|line| {
+            let cells: Vec<&str> = line.strip_prefix("| ")?.split(" | ").collect();
+            Some((cells[0].to_owned(), cells.get(1)?.parse().ok()?))
+        })
+        .collect()
+}
+
+#[test]
+fn the_run_completes_after_one_revision_and_its_result_is_true() {
+    let world = World::new();
+    let report = world.striatum(&["quickstart", "--json"]).ok().json();
+    assert_eq!(report["state"], "completed");
+    let folder = world.made();
+    assert_eq!(report["folder"], folder.display().to_string());
+    assert_eq!(verdicts(&report, "coverage"), ["needs_revision", "accept_with_findings"]);
+    assert_eq!(verdicts(&report, "numbers"), ["needs_revision", "accept"]);
+    assert_eq!(verdicts(&report, "draft").len(), 2);
+    assert_eq!(verdicts(&report, "synthesis").len(), 1);
+    let result = std::fs::read_to_string(report["result"].as_str().unwrap()).unwrap();
+    assert_eq!(rows(&result), lengths(&world, &folder));
+    assert!(result.contains("- does not say what it is: bin/find.sh"), "{result}");
+}
+
+#[test]
+fn the_reviews_look_at_the_files_and_not_at_a_script() {
+    let world = World::new();
+    world.striatum(&["quickstart", "--json"]).ok();
+    let folder = world.made();
+    std::fs::write(folder.join("Makefile"), "# How to check.\nall:\n\tsh -n bin/note").unwrap();
+    std::fs::write(folder.join("docs/plan.txt"), "# What comes next.\nexport\nimport").unwrap();
+    std::fs::write(folder.join("lib/dates.sh"), "# Days and times.\nnow() { date; }\n").unwrap();
+    world.git(&folder, &["add", "."]);
+    world.git(&folder, &["commit", "-q", "-m", "More files"]);
+    let striatum = |words: &[&str]| Ended::of(world.command(STRIATUM).current_dir(&folder).args(words));
+    striatum(&["run", "prepare", "-w", "map"]).ok();
+    striatum(&["run", "start", "--run-id", "map-2"]).ok();
+    let driven = striatum(&["run", "drive", "--run-id", "map-2"]).ok();
+    assert!(driven.stdout.contains("run map-2 -> completed"), "{driven:?}");
+    assert_eq!(driven.stdout.matches("launched author/mapper").count(), 2, "one revision: {driven:?}");
+    let said = said_by(&folder, "coverage.1");
+    assert!(said.contains("no row for: Makefile") && said.contains("no row for: bin/note"), "{said}");
+    let said = said_by(&folder, "numbers.1");
+    assert!(said.contains("docs/plan.txt: it has 3 lines, the map says 2"), "{said}");
+    assert!(!said.contains("lib/dates.sh"), "{said}");
+}
+
+/// What the newest attempt of this name printed.
+fn said_by(folder: &Path, attempt: &str) -> String {
+    let mut scratches: Vec<_> = std::fs::read_dir(folder.join(".striatum/scratch"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join(attempt).join("output.log"))
+        .filter(|log| log.exists())
+        .collect();
+    scratches.sort_by_key(|log| std::fs::metadata(log).unwrap().modified().unwrap());
+    std::fs::read_to_string(scratches.last().unwrap()).unwrap()
+}
+
+#[test]
+fn people_see_each_act_the_findings_and_what_to_type_next() {
+    let world = World::new();
+    let ended = world.striatum(&["quickstart"]).ok();
+    for line in [
+        "launched author/mapper for draft (s1)",
+        "coverage.1 says needs_revision",
+        "    no row for: bin/note",
+        "draft goes on: attempt 2",
+        "numbers.2 says accept",
+        "run map-1 -> completed: every job is settled",
+    ] {
+        assert!(ended.stdout.lines().any(|shown| shown.starts_with(line)), "{line}: {}", ended.stdout);
+    }
+    assert!(ended.stdout.contains(&format!("  cd {}\n", world.made().display())), "{}", ended.stdout);
+}
+
+#[test]
+fn what_the_caller_has_around_him_does_not_matter() {
+    let world = World::new();
+    let decoy = world.path("decoy");
+    std::fs::create_dir(&decoy).unwrap();
+    world.git(&decoy, &["init", "-q"]);
+    std::fs::create_dir_all(decoy.join(".striatum")).unwrap();
+    std::fs::write(decoy.join(".striatum/config.toml"), "nonsense = 1\n").unwrap();
+    std::fs::create_dir_all(world.path("home/.config/striatum")).unwrap();
+    std::fs::write(world.path("home/.config/striatum/config.toml"), "[lanes.mapper]\ncommand = 'false'\n").unwrap();
+    std::fs::write(world.path("home/.gitconfig"), "[commit\nbroken").unwrap();
+    let before = everything_in(&decoy);
+    let mut command = world.command(STRIATUM);
+    command.current_dir(&decoy).args(["quickstart", "--json"]);
+    for (name, value) in [
+        ("GIT_DIR", decoy.join(".git")),
+        ("GIT_WORK_TREE", decoy.clone()),
+        ("GIT_INDEX_FILE", decoy.join(".git/index")),
+        ("STRIATUM_DIR", decoy.join(".striatum")),
+        ("STRIATUM_SOCKET", decoy.join("socket")),
+        ("STRIATUM_SESSION", "s1".into()),
+    ] {
+        command.env(name, value);
+    }
+    assert_eq!(Ended::of(&mut command).ok().json()["state"], "completed");
+    assert_eq!(everything_in(&decoy), before);
+}
+
+/// Every path below a folder with its bytes.
+fn everything_in(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.insert(path.display().to_string(), Vec::new());
+            found.extend(everything_in(&path));
+        } else {
+            found.insert(path.display().to_string(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn it_needs_no_home_and_no_identity() {
+    let world = World::new();
+    let mut command = world.command(STRIATUM);
+    let ended = Ended::of(command.env_remove("HOME").args(["quickstart", "--json"])).ok();
+    assert_eq!(ended.json()["state"], "completed");
+    let author = world.git(&world.made(), &["log", "-1", "--format=%an <%ae>"]);
+    assert_eq!(author, "striatum quickstart <quickstart@striatum.invalid>\n");
+}
+
+#[test]
+fn without_git_it_says_so_and_makes_nothing() {
+    let world = World::new();
+    let ended = Ended::of(world.command(STRIATUM).env("PATH", world.path("home")).arg("quickstart"));
+    assert_eq!(ended.exit, 11, "{ended:?}");
+    assert!(ended.stderr.starts_with("error: git was not found on the PATH\n"), "{ended:?}");
+    assert_eq!(std::fs::read_dir(world.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_for_temporary_files_that_does_not_serve_is_passed_over() {
+    let world = World::new();
+    world.git(&world.path("tmp"), &["init", "-q"]);
+    for unfit in ["tmp", "missing"] {
+        let mut command = world.command(STRIATUM);
+        let ended = Ended::of(command.env("TMPDIR", world.path(unfit)).args(["quickstart", "--json"])).ok();
+        let folder = ended.json()["folder"].as_str().unwrap().to_owned();
+        assert!(!Path::new(&folder).starts_with(world.path("")), "{folder}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn a_named_folder_is_taken_only_when_it_is_free() {
+    let world = World::new();
+    let report = world.striatum(&["quickstart", "new/place", "--json"]).ok().json();
+    assert_eq!(report["folder"], world.path("new/place").display().to_string());
+    let again = world.striatum(&["quickstart", "new/place"]);
+    assert_eq!((again.exit, again.stdout.as_str()), (2, ""), "{again:?}");
+    assert!(again.stderr.contains("new/place is not empty"), "{again:?}");
+    let inside = world.striatum(&["quickstart", "new/place/inside", "--json"]);
+    assert_eq!(inside.json()["code"], "usage");
+    assert!(!world.path("new/place/inside").exists());
+}
