@@ -45,7 +45,9 @@ pub fn version() -> Result<String, GitError> {
     })?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.trim().strip_prefix("git version ").and_then(|rest| rest.split(' ').next());
-    version.map(str::to_owned).ok_or_else(|| GitError::Failed { verb: "--version".to_owned(), said: text.trim().to_owned() })
+    version
+        .map(str::to_owned)
+        .ok_or_else(|| GitError::Failed { verb: "--version".to_owned(), said: text.trim().to_owned() })
 }
 
 /// A repository that git is asked about.

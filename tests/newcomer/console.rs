@@ -40,11 +40,13 @@ pub fn follow(page: &str) {
     }
 }
 
-/// Types a command where the one before it ended. `cargo run` stands for the binary that is built already.
+/// Types a command where the one before it ended. `cargo run` stands for the binary that is built already; nobody sits
+/// at a terminal here, so that a person's word has to say that it is one's.
 fn type_in(world: &World, command: &str) -> Ended {
     let cwd = world.path("cwd");
     let here = std::fs::read_to_string(&cwd).unwrap_or_else(|_| world.path("place").display().to_string());
     let command = command.replace("cargo run --release --", STRIATUM);
+    let command = if command == "striatum trust" { command + " --as-person" } else { command };
     let script = format!("{{ {command}\n}} 2>&1; code=$?; pwd > '{}'; exit $code", cwd.display());
     Ended::of(world.command("sh").current_dir(here.trim_end()).args(["-c", &script]))
 }
