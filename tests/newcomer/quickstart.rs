@@ -150,10 +150,20 @@ fn everything_in(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 fn it_needs_no_home_and_no_identity() {
     let world = World::new();
     let mut command = world.command(STRIATUM);
-    let ended = Ended::of(command.env_remove("HOME").args(["quickstart", "--json"])).ok();
+    let state = world.path("state");
+    let ended = Ended::of(command.env_remove("HOME").env("XDG_STATE_HOME", &state).args(["quickstart", "--json"])).ok();
     assert_eq!(ended.json()["state"], "completed");
     let author = world.git(&world.made(), &["log", "-1", "--format=%an <%ae>"]);
     assert_eq!(author, "striatum quickstart <quickstart@striatum.invalid>\n");
+}
+
+#[test]
+fn a_home_that_can_not_be_written_is_told_with_a_way_out() {
+    let world = World::new();
+    std::fs::write(world.path("no-home"), "a file").unwrap();
+    let ended = Ended::of(world.command(STRIATUM).env("HOME", world.path("no-home")).arg("quickstart"));
+    assert_eq!(ended.exit, 11, "{ended:?}");
+    assert!(ended.stderr.contains("XDG_STATE_HOME=/tmp/state"), "{ended:?}");
 }
 
 #[test]

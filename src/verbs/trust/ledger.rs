@@ -79,7 +79,7 @@ pub struct Ledger {
 impl Ledger {
     /// The records of this process's user; none without a home.
     pub fn of_user() -> Ledger {
-        Ledger { folder: UserPlaces::of(|name| std::env::var_os(name)).trust }
+        Ledger { folder: UserPlaces::of_process().trust }
     }
 
     /// What was trusted last. A record that can't be read is none.
