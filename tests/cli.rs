@@ -4,12 +4,26 @@
 
 mod support;
 
+#[path = "cli/answer.rs"]
+mod answer;
+#[path = "cli/await_work.rs"]
+mod await_work;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/ends.rs"]
+mod ends;
 #[path = "cli/freshness.rs"]
 mod freshness;
+#[path = "cli/gate.rs"]
+mod gate;
+#[path = "cli/person.rs"]
+mod person;
+#[path = "cli/rescue.rs"]
+mod rescue;
+#[path = "cli/take.rs"]
+mod take;
 #[path = "cli/trust.rs"]
 mod trust;
 #[path = "cli/workflow.rs"]

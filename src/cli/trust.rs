@@ -1,6 +1,5 @@
 //! `striatum trust`.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -25,23 +24,10 @@ impl Trust {
     /// Shows, or trusts.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         let files = self.files.into_iter().map(std::path::absolute).collect::<std::io::Result<Vec<_>>>()?;
-        let report = if self.show {
-            session.call(&ShowRequest { files })?
-        } else {
-            session.call(&TrustRequest { files, how: how(session) })?
-        };
+        let report =
+            if self.show { session.call(&ShowRequest { files })? } else { session.call(&TrustRequest { files })? };
         output.report(&report, shown);
         Ok(0)
-    }
-}
-
-/// How it is known that a person asks.
-fn how(session: &Session) -> Option<String> {
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    match (session.globals.as_person, is_terminal) {
-        (true, _) => Some("--as-person".to_owned()),
-        (false, true) => Some("terminal".to_owned()),
-        (false, false) => None,
     }
 }
 

@@ -33,9 +33,6 @@ const RUNS: u32 = 50;
 pub struct TrustRequest {
     /// Files, absolute; config.toml, all of workflows/ and what live runs were prepared from when there are none.
     pub files: Vec<PathBuf>,
-    /// How it is known that a person asks; only a mouth that looked can say it.
-    #[serde(skip)]
-    pub how: Option<String>,
 }
 
 /// What `trust --show` is asked.
@@ -102,13 +99,7 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<TrustReport> {
 
 /// Trusts what the files say now.
 pub fn trust(ctx: &Ctx, request: &TrustRequest) -> Result<TrustReport> {
-    let how = request.how.as_deref().ok_or_else(|| {
-        Error::new(Code::PersonRequired, "only a person may do this").next(Next::new(
-            "person",
-            "what was asked for",
-            &words(&request.files),
-        ))
-    })?;
+    let how = ctx.person()?;
     let seen = look(ctx, &request.files)?;
     let principal = ctx.actor.principal();
     let grant = Grant { at: ctx.clock.now(), principal: &principal, how };

@@ -15,14 +15,6 @@ pub struct UserPlaces {
 }
 
 impl UserPlaces {
-    /// The places of this process's user. Where `HOME` is unset, the home is the one that the system has on record.
-    pub fn of_process() -> Self {
-        UserPlaces::of(|name| match name {
-            "HOME" => std::env::home_dir().map(PathBuf::into_os_string),
-            other => std::env::var_os(other),
-        })
-    }
-
     /// The places that an environment names. A base that is not absolute is as good as unset, as the XDG
     /// specification has it.
     pub fn of(lookup: impl Fn(&str) -> Option<OsString>) -> Self {

@@ -117,8 +117,8 @@ pub struct DriveReport {
 /// Takes a run to done, or to one clear question.
 pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Result<DriveReport> {
     let run = started(ctx, request.run.as_deref())?;
+    trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
     if !run.state.is_terminal() {
-        trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
         for warning in files::edited(ctx, &run)? {
             teller.tell(&Told::note(format!("warning: {warning}")));
         }
@@ -282,11 +282,13 @@ impl<'a> Driver<'a> {
         for action in &plan.actions {
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
+            let session = launched.first().map(|(session, _)| *session);
             self.waiter.adopt(launched);
             match done? {
                 Done::Changed(line) => {
                     changed = true;
-                    self.teller.tell(&Told { line, ..told(action, "done") });
+                    let told = told(action, "done");
+                    self.teller.tell(&Told { line, session_id: told.session_id.or(session), ..told });
                 }
                 Done::FreshRefused(author) => {
                     if let Action::Launch(launch) = action {

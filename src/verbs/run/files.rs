@@ -79,7 +79,7 @@ pub fn path_of(ctx: &Ctx, workflow: &str) -> PathBuf {
 
 /// The user's own configuration file.
 pub fn user_config() -> Option<PathBuf> {
-    UserPlaces::of_process().config
+    UserPlaces::of(|name| std::env::var_os(name)).config
 }
 
 /// Reads a configuration file, if it exists.
