@@ -4,8 +4,14 @@
 
 mod support;
 
+#[path = "cli/answer.rs"]
+mod answer;
+#[path = "cli/await_work.rs"]
+mod await_work;
 #[path = "cli/control.rs"]
 mod control;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/drive.rs"]
 mod drive;
 #[path = "cli/ends.rs"]
@@ -18,5 +24,21 @@ mod session;
 mod supervise;
 #[path = "cli/work.rs"]
 mod work;
+#[path = "cli/gate.rs"]
+mod gate;
+#[path = "cli/job.rs"]
+mod job;
+#[path = "cli/person.rs"]
+mod person;
+#[path = "cli/rescue.rs"]
+mod rescue;
+#[path = "cli/status.rs"]
+mod status;
+#[path = "cli/take.rs"]
+mod take;
+#[path = "cli/trust.rs"]
+mod trust;
+#[path = "cli/unreadable.rs"]
+mod unreadable;
 #[path = "cli/workflow.rs"]
 mod workflow;

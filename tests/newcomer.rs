@@ -8,6 +8,8 @@ mod console;
 mod examples;
 #[path = "newcomer/help.rs"]
 mod help;
+#[path = "newcomer/pages.rs"]
+mod pages;
 #[path = "newcomer/quickstart.rs"]
 mod quickstart;
 #[path = "newcomer/world.rs"]

@@ -2,10 +2,12 @@
 //!
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
+mod audit;
 mod call;
 mod config;
 mod control;
 mod dashboard;
+mod doctor;
 mod drive;
 mod events;
 mod gate;
@@ -26,6 +28,7 @@ mod status;
 mod summary;
 mod supervise;
 mod table;
+mod trust;
 mod work;
 mod workflow;
 
@@ -76,6 +79,8 @@ pub struct Globals {
 enum Verb {
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
+    /// Let the commands run that config.toml and workflows name
+    Trust(trust::Trust),
     /// Print what completes words in a shell
     Completion(pages::Completion),
     /// Print a manual page, or write all of them
@@ -91,6 +96,11 @@ enum Verb {
     Logs(logs::Logs),
     /// Show what happened
     Events(events::Events),
+    /// Verify the log
+    #[command(subcommand)]
+    Audit(audit::Audit),
+    /// Look whether the store, what belongs to it and the machine under it are sound
+    Doctor(doctor::Doctor),
     /// Show everything on one screen
     Dashboard(dashboard::Dashboard),
     /// Prepare, start, drive and look at runs
@@ -164,6 +174,7 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Trust(trust) => trust.run(session, output),
         Verb::Completion(completion) => completion.run(output),
         Verb::Man(man) => man.run(output),
         Verb::Status(verb) => verb.run(session, output),
@@ -172,6 +183,8 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Logs(verb) => verb.run(session, output),
         Verb::Events(verb) => verb.run(session, output),
         Verb::Dashboard(verb) => verb.run(session, output),
+        Verb::Doctor(verb) => verb.run(session, output),
+        Verb::Audit(verb) => verb.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),

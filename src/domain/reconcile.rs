@@ -17,7 +17,7 @@ use super::job::Cause;
 use super::run::RunState;
 use super::session::{ExecutionState, SupervisorState};
 use super::time::Moment;
-use super::world::{LaneBlock, LockState, Offer, SessionView, SlotView, World};
+use super::world::{AmbiguousView, LaneBlock, LockState, Offer, SessionView, SlotView, World};
 
 /// Decides one turn.
 pub fn reconcile(world: &World, now: &Moment) -> Plan {
@@ -124,13 +124,11 @@ fn has_done_its_job(session: &SessionView) -> bool {
     session.is_fresh && session.packets > 0
 }
 
-/// A session that could still take what its slot offers.
+/// A session that could still take what its slot, or its role whatever the lane, offers.
 fn may_still_work(session: &SessionView, world: &World) -> bool {
-    !has_done_its_job(session)
-        && world
-            .slots
-            .iter()
-            .any(|slot| slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty())
+    let offers = |slot: &SlotView| slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty();
+    let is_wanted = world.slots.iter().any(offers) || world.ambiguous.iter().any(|job| job.role == session.role);
+    !has_done_its_job(session) && is_wanted
 }
 
 fn close(world: &World, plan: &mut Plan) {
@@ -180,13 +178,29 @@ fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     }
     let mut ambiguous: Vec<_> = world.ambiguous.iter().collect();
     ambiguous.sort_by_key(|job| job.job);
-    for job in ambiguous.into_iter().filter(|job| !is_covered_by_role(world, &job.role)) {
-        plan.surfaced.push(Surfaced::AmbiguousLane {
-            job: job.name.clone(),
-            role: job.role.clone(),
-            lanes: job.lanes.clone(),
-        });
+    for job in ambiguous {
+        match covering_by_role(world, &job.role) {
+            // Somebody registered it for the role: that is the answer to which lane.
+            Some(session) if needs_host(session) && !is_adopted(plan, session.id) => {
+                plan.actions.push(Action::Adopt { session: session.id, job: job.name.clone() });
+            }
+            Some(_) => {}
+            None => plan.surfaced.push(Surfaced::AmbiguousLane {
+                job: job.name.clone(),
+                role: job.role.clone(),
+                lanes: job.lanes.clone(),
+            }),
+        }
     }
+}
+
+/// Nothing hosts the session, and a helper may.
+fn needs_host(session: &SessionView) -> bool {
+    session.supervisor.is_none() && session.is_launchable && !session.is_self_driven
+}
+
+fn is_adopted(plan: &Plan, id: SessionId) -> bool {
+    plan.actions.iter().any(|action| matches!(action, Action::Adopt { session, .. } if *session == id))
 }
 
 /// A helper is on its way to its next message: just launched, or resident with something to take.
@@ -199,9 +213,13 @@ fn will_claim(session: &SessionView, world: &World) -> bool {
     is_coming && session.held.is_none() && !session.is_stopping && session.helper == LockState::Held
 }
 
-/// Some session of the role without a fixed lane of its own may claim it.
-fn is_covered_by_role(world: &World, role: &str) -> bool {
-    world.sessions.iter().any(|session| session.role == role && session.held.is_none() && !session.is_stopping)
+/// The session of the role that may claim what names no lane.
+fn covering_by_role<'a>(world: &'a World, role: &str) -> Option<&'a SessionView> {
+    let may = |session: &&SessionView| {
+        let is_idle = session.held.is_none() && !session.is_stopping && !has_done_its_job(session);
+        session.role == role && is_idle && !is_orphaned(session)
+    };
+    by_id(world).into_iter().find(may)
 }
 
 fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, plan: &mut Plan) {
@@ -212,7 +230,8 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
         return;
     }
     let mut idle = covering(world, slot, plan);
-    let mut lane_room = slot.free_leases;
+    let claiming = world.sessions.iter().filter(|session| session.lane == slot.lane && will_claim(session, world));
+    let mut lane_room = slot.free_leases.saturating_sub(u32::try_from(claiming.count()).unwrap_or(u32::MAX));
     for offer in offers {
         if offer.not_before.as_ref().is_some_and(|moment| !moment.is_past(now)) {
             wake(plan, offer.not_before.as_ref().unwrap_or(now));
@@ -298,8 +317,7 @@ fn covering<'a>(world: &'a World, slot: &SlotView, plan: &Plan) -> Idle<'a> {
 fn take_idle(idle: &mut Idle<'_>, offer: &Offer) -> Option<Option<Action>> {
     let at = idle.0.iter().position(|session| !offer.is_fresh || session.packets == 0)?;
     let session = idle.0.remove(at);
-    let needs_host = session.supervisor.is_none() && session.is_launchable && !session.is_self_driven;
-    Some(needs_host.then(|| Action::Adopt { session: session.id, job: offer.name.clone() }))
+    Some(needs_host(session).then(|| Action::Adopt { session: session.id, job: offer.name.clone() }))
 }
 
 fn end(world: &World, plan: &mut Plan) {
@@ -379,7 +397,8 @@ fn is_cooling(world: &World, plan: &Plan) -> bool {
         let is_closed = matches!(slot.blocked, Some(LaneBlock::Human | LaneBlock::Untrusted | LaneBlock::Parked));
         !is_closed && !is_spent(slot) && slot.offers.first().is_some_and(|offer| !is_told(&offer.name))
     };
-    !world.run.is_paused && world.slots.iter().any(|slot| may_come(&slot))
+    let is_covered = |job: &AmbiguousView| covering_by_role(world, &job.role).is_some();
+    !world.run.is_paused && (world.slots.iter().any(|slot| may_come(&slot)) || world.ambiguous.iter().any(is_covered))
 }
 
 /// Everything that waits, with its cause.

@@ -97,6 +97,7 @@ mod tests {
         assert!(first.ms <= second.ms);
     }
 
+    #[cfg(debug_assertions)]
     #[test]
     fn a_shift_is_two_numbers_and_a_boot() {
         let shift = parse_shift("-86400000 5000 other\n");

@@ -132,6 +132,15 @@ pub fn by_name(read: &Connection, run: RunId, name: &str) -> StoreResult<Option<
     Ok(read.prepare_cached(BY_NAME)?.query_row(named_params! {":run": run, ":name": name}, job_row).optional()?)
 }
 
+const SPECS: &str = "SELECT spec FROM job WHERE run_id = :run ORDER BY position";
+
+/// What the jobs of a run are, in the order of the workflow.
+pub fn specs(read: &Connection, run: RunId) -> StoreResult<Vec<JobSpec>> {
+    let mut statement = read.prepare_cached(SPECS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok(row.get::<_, Json<JobSpec>>(0)?.0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const LINES: &str =
     "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
   FROM job WHERE run_id = :run ORDER BY position LIMIT :limit";
@@ -163,9 +172,11 @@ pub fn counts(read: &Connection, run: RunId) -> StoreResult<Vec<(JobState, u32)>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state ORDER BY id LIMIT :limit";
+// The states stand in it as in the partial index, which is used only because they do.
+const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state
+  AND state NOT IN ('completed', 'waiting') ORDER BY id LIMIT :limit";
 
-/// Jobs in one state, oldest first.
+/// Jobs in one state, oldest first; not for `completed` and `waiting`, of which there may be any number.
 pub fn in_state(read: &Connection, run: RunId, state: JobState, limit: u32) -> StoreResult<Vec<Job>> {
     let mut statement = read.prepare_cached(IN_STATE)?;
     let rows = statement.query_map(named_params! {":run": run, ":state": state, ":limit": limit}, job_row)?;
@@ -226,6 +237,15 @@ const OF_RUN: &str = "SELECT * FROM job WHERE run_id = :run ORDER BY position LI
 pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> {
     let mut statement = read.prepare_cached(OF_RUN)?;
     let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const SLOTS: &str = "SELECT DISTINCT role, lane FROM job WHERE run_id = :run AND settled = 0 AND role IS NOT NULL";
+
+/// Roles, with the lane where one is named, of the jobs that are not settled.
+pub fn slots(read: &Connection, run: RunId) -> StoreResult<Vec<(String, Option<String>)>> {
+    let mut statement = read.prepare_cached(SLOTS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

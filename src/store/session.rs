@@ -96,7 +96,8 @@ pub fn get(read: &Connection, id: SessionId) -> StoreResult<Option<Session>> {
     Ok(read.prepare_cached(GET)?.query_row(named_params! {":id": id}, session_row).optional()?)
 }
 
-const ACTIVE: &str = "SELECT * FROM session WHERE run_id = :run AND state = 'active' ORDER BY id";
+const ACTIVE: &str = "SELECT * FROM session INDEXED BY session_active
+  WHERE run_id = :run AND state = 'active' ORDER BY id";
 
 /// Active sessions of a run.
 pub fn active(read: &Connection, run: RunId) -> StoreResult<Vec<Session>> {
@@ -213,7 +214,7 @@ const AUTHORS: &str = "SELECT s.id,
       AND held.kind = 'work' AND held.run_id = s.run_id) AS holds_work,
     EXISTS (SELECT 1 FROM message AS open WHERE open.run_id = s.run_id AND open.role = s.role
       AND open.state = 'pending' AND open.kind = 'work') AS role_has_pending
-  FROM session AS s WHERE s.run_id = :run AND s.role = :role AND s.state = 'active' ORDER BY s.id";
+  FROM session AS s INDEXED BY session_active WHERE s.run_id = :run AND s.role = :role AND s.state = 'active' ORDER BY s.id";
 
 /// Active sessions of one author role (RFC 0116, verb 3).
 pub fn authors(read: &Connection, run: RunId, role: &str) -> StoreResult<Vec<AuthorRow>> {

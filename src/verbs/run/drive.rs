@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::act::{self, Done};
 use super::observe;
 use super::wait::{Reason, Waiter};
-use super::{find, marker};
+use super::{files, find, marker};
 use crate::domain::action::{Action, Plan, Standing, Surfaced};
 use crate::domain::id::{RunId, SessionId};
 use crate::domain::job::Cause;
@@ -28,9 +28,9 @@ use crate::error::{Code, Error, Kind, Next, Result};
 use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
-use crate::verbs::Ctx;
-use crate::verbs::api::{self, Who};
 use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::read::ways;
+use crate::verbs::{Ctx, trust};
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct DriveRequest {
     pub wait_human: bool,
     /// Stop every lane at the end.
     pub stop_lanes: bool,
+    /// Commands with this hash may run, trusted or not (CI).
+    #[serde(default)]
+    pub trust_hash: Option<String>,
 }
 
 /// Something to tell, as it happens.
@@ -114,6 +117,12 @@ pub struct DriveReport {
 /// Takes a run to done, or to one clear question.
 pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Result<DriveReport> {
     let run = started(ctx, request.run.as_deref())?;
+    trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
+    if !run.state.is_terminal() {
+        for warning in files::edited(ctx, &run)? {
+            teller.tell(&Told::note(format!("warning: {warning}")));
+        }
+    }
     if request.dry_run {
         return dry_run(ctx, &run, teller);
     }
@@ -450,23 +459,5 @@ const MOST_NEXT: usize = 3;
 
 /// The literal commands that end a cause.
 pub fn ways_out(run: &Run, subject: &str, cause: Cause) -> Vec<Next> {
-    let fill = |word: &str| {
-        ["{job}", "{lane}", "{gate}"]
-            .iter()
-            .fold(word.replace("{run}", &run.name), |word, name| word.replace(name, subject))
-    };
-    let next = |template: &&str| {
-        let words = std::iter::once("striatum".to_owned()).chain(template.split(' ').map(fill)).collect();
-        Next { argv: words, why: format!("{subject}: {cause}"), who: who_may(template).to_owned() }
-    };
-    cause.ended_by().iter().map(next).collect()
-}
-
-/// Who may type a command: its verb's words stand before its first argument.
-fn who_may(command: &str) -> &'static str {
-    let verb = command.split(' ').take_while(|word| !word.starts_with(['{', '-', '\''])).collect::<Vec<_>>();
-    match api::who(&verb.join("_").replace('-', "_")) {
-        Some(Who::Person) => "person",
-        _ => "operator",
-    }
+    ways::out_of(cause, &ways::Subject { run: &run.name, job: Some(subject), ..ways::Subject::default() })
 }
