@@ -18,6 +18,8 @@ mod ends;
 mod freshness;
 #[path = "cli/gate.rs"]
 mod gate;
+#[path = "cli/init.rs"]
+mod init;
 #[path = "cli/person.rs"]
 mod person;
 #[path = "cli/rescue.rs"]
