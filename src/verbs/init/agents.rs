@@ -1,6 +1,7 @@
 //! Agents that are installed: looked for by name on the PATH, none of them started.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ pub fn find() -> Vec<Agent> {
     NAMES
         .iter()
         .filter_map(|name| {
-            let program = find_program(name)?;
+            let program = find_program(OsStr::new(name), Path::new("/"))?;
             let lane = adapters::find(name).map(|adapter| adapter.name.to_owned());
             Some(Agent { name: (*name).to_owned(), program, lane })
         })
