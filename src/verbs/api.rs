@@ -67,7 +67,6 @@ macro_rules! verbs {
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{answer, config, gate, give, lane, read, review, session, take, trust, work, workflow};
-use super::{answer, config, gate, give, lane, review, session, take, trust, work, workflow};
 
 verbs! {
     "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
