@@ -1,2 +1,5 @@
-use crate::table::Table; use crate::{Outcome, Plan};
-pub fn compare(_: &Plan, _: &mut Table) -> Outcome<()> { Ok(()) }
+use crate::table::Table;
+use crate::{Outcome, Plan};
+pub fn compare(_: &Plan, _: &mut Table) -> Outcome<()> {
+    Ok(())
+}

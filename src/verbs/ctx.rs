@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::domain::id::SessionId;
 use crate::error::{Code, Error, Result};
 use crate::os::clock::Clock;
+use crate::os::crash;
 use crate::os::files;
 use crate::os::layout::{Found, Layout, Search, discover};
 use crate::os::lock::{WriteGuard, WriteRequest};
@@ -221,7 +222,13 @@ impl Ctx {
         let principal = self.actor.principal();
         let guard = self.guard(verb)?;
         let stamp = Stamp { at: self.clock.now(), principal: &principal };
-        store.write(&guard, stamp, body)
+        let done = store.write(&guard, stamp, |tx| {
+            let done = body(tx)?;
+            crash::point_of(verb, "uncommitted");
+            Ok::<T, Error>(done)
+        })?;
+        crash::point_of(verb, "committed");
+        Ok(done)
     }
 
     fn guard(&self, verb: &str) -> Result<WriteGuard> {

@@ -20,6 +20,7 @@ use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::flow::{finish, gate, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
 use crate::verbs::settle::{self, evidence};
+use crate::verbs::supervise::ending;
 use crate::verbs::supervise::start::{self, Purpose};
 use crate::verbs::supervise::stop::{self, StopRequest};
 use crate::verbs::work::claim;
@@ -139,11 +140,13 @@ fn expire_lease(ctx: &Ctx, run: RunId, session: SessionId, job: &str) -> Result<
             lease.session == session && lease.deadline.as_ref().is_some_and(|deadline| deadline.is_past(&now))
         });
         match overdue {
-            Some(lease) => claim::expire_lease(tx, &run, &lease).map(|()| true),
-            None => Ok(false),
+            Some(lease) => claim::expire_lease(tx, &run, &lease).map(|()| Some(lease.attempt)),
+            None => Ok(None),
         }
     })?;
-    if expired { changed(format!("expired {session}: its lease on {job} ran out")) } else { Ok(Done::Moot) }
+    let Some(attempt) = expired else { return Ok(Done::Moot) };
+    ending::end_attempt(&ctx.layout().scratch(&session.to_string()).attempt(job, attempt).tmp());
+    changed(format!("expired {session}: its lease on {job} ran out"))
 }
 
 /// An unsupervised session answered, and whoever was to settle died: it is settled for it, where nothing has to run.

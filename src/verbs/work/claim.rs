@@ -141,6 +141,7 @@ pub fn claim(ctx: &Ctx, request: &ClaimRequest) -> Result<ClaimReport> {
     })?;
     match taken {
         Ok((granted, run, session)) => {
+            crate::os::crash::point("claim.taken");
             let laid = layout::lay_out(ctx, &Grant { granted: &granted, run: &run, session: &session })?;
             Ok(report(&granted, &run, &session, laid))
         }
