@@ -8,6 +8,8 @@ mod support;
 mod answer;
 #[path = "cli/await_work.rs"]
 mod await_work;
+#[path = "cli/causes.rs"]
+mod causes;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/doctor.rs"]

@@ -329,6 +329,9 @@ fn end(world: &World, plan: &mut Plan) {
     }
     if !world.has_open_jobs {
         plan.actions.push(Action::Complete);
+        if world.run.state == RunState::NeedsOperator {
+            plan.standing = Standing::Over;
+        }
         return;
     }
     if world.run.is_paused {
