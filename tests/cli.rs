@@ -20,6 +20,12 @@ mod drive;
 mod ends;
 #[path = "cli/freshness.rs"]
 mod freshness;
+#[path = "cli/session.rs"]
+mod session;
+#[path = "cli/supervise.rs"]
+mod supervise;
+#[path = "cli/work.rs"]
+mod work;
 #[path = "cli/gate.rs"]
 mod gate;
 #[path = "cli/init.rs"]
