@@ -8,3 +8,5 @@ mod support;
 
 #[path = "faults/crash.rs"]
 mod crash;
+#[path = "faults/kill.rs"]
+mod kill;
