@@ -10,6 +10,8 @@ mod answer;
 mod await_work;
 #[path = "cli/control.rs"]
 mod control;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/drive.rs"]
 mod drive;
 #[path = "cli/ends.rs"]
@@ -18,13 +20,19 @@ mod ends;
 mod freshness;
 #[path = "cli/gate.rs"]
 mod gate;
+#[path = "cli/job.rs"]
+mod job;
 #[path = "cli/person.rs"]
 mod person;
 #[path = "cli/rescue.rs"]
 mod rescue;
+#[path = "cli/status.rs"]
+mod status;
 #[path = "cli/take.rs"]
 mod take;
 #[path = "cli/trust.rs"]
 mod trust;
+#[path = "cli/unreadable.rs"]
+mod unreadable;
 #[path = "cli/workflow.rs"]
 mod workflow;

@@ -2,10 +2,12 @@
 //!
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
+mod audit;
 mod call;
 mod config;
 mod control;
 mod dashboard;
+mod doctor;
 mod drive;
 mod events;
 mod gate;
@@ -94,6 +96,11 @@ enum Verb {
     Logs(logs::Logs),
     /// Show what happened
     Events(events::Events),
+    /// Verify the log
+    #[command(subcommand)]
+    Audit(audit::Audit),
+    /// Look whether the store, what belongs to it and the machine under it are sound
+    Doctor(doctor::Doctor),
     /// Show everything on one screen
     Dashboard(dashboard::Dashboard),
     /// Prepare, start, drive and look at runs
@@ -176,6 +183,8 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Logs(verb) => verb.run(session, output),
         Verb::Events(verb) => verb.run(session, output),
         Verb::Dashboard(verb) => verb.run(session, output),
+        Verb::Doctor(verb) => verb.run(session, output),
+        Verb::Audit(verb) => verb.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),

@@ -33,6 +33,23 @@ pub enum GitError {
     Fault(#[from] Fault),
 }
 
+/// The installed git's version, as it writes it after `git version `.
+///
+/// # Errors
+/// git is missing, or failed.
+pub fn version() -> Result<String, GitError> {
+    let output = Command::new("git").arg("--version").stdin(Stdio::null()).output();
+    let output = output.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => GitError::Missing,
+        _ => GitError::Fault(Fault::new("run", "git", error)),
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.trim().strip_prefix("git version ").and_then(|rest| rest.split(' ').next());
+    version
+        .map(str::to_owned)
+        .ok_or_else(|| GitError::Failed { verb: "--version".to_owned(), said: text.trim().to_owned() })
+}
+
 /// A repository that git is asked about.
 #[derive(Clone, Debug)]
 pub struct Git {

@@ -240,6 +240,15 @@ pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const SLOTS: &str = "SELECT DISTINCT role, lane FROM job WHERE run_id = :run AND settled = 0 AND role IS NOT NULL";
+
+/// Roles, with the lane where one is named, of the jobs that are not settled.
+pub fn slots(read: &Connection, run: RunId) -> StoreResult<Vec<(String, Option<String>)>> {
+    let mut statement = read.prepare_cached(SLOTS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const OPEN: &str = "SELECT * FROM job WHERE run_id = :run AND settled = 0
   ORDER BY (state = 'waiting' AND unmet > 0), position LIMIT :limit";
 

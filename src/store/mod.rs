@@ -5,12 +5,14 @@
 
 pub mod artifact;
 pub mod attempt;
+pub mod audit;
 pub mod columns;
 pub mod decision;
 pub mod event;
 pub mod execution;
 pub mod frozen;
 pub mod gate;
+pub mod invariant;
 pub mod job;
 pub mod lane;
 pub mod lease;

@@ -115,6 +115,8 @@ verbs! {
     "supervise_logs" Anyone read::logs::HelperLogsRequest => read::logs::LogsReport, read::logs::helper_logs;
     "events" Anyone read::events::EventsRequest => read::events::EventsReport, read::events::events;
     "dashboard" Anyone read::dashboard::DashboardRequest => read::dashboard::DashboardReport, read::dashboard::dashboard;
+    "doctor" Anyone read::doctor::DoctorRequest => read::doctor::DoctorReport, read::doctor::doctor;
+    "audit_verify" Anyone read::audit::AuditRequest => read::audit::AuditReport, read::audit::verify;
     "work_show" Session work::show::ShowRequest => work::show::ShowReport, work::show::show;
     "workflow_validate" Anyone workflow::ValidateRequest => workflow::ValidateReport, workflow::validate;
     "workflow_show" Anyone workflow::ShowRequest => workflow::ShowReport, workflow::show;

@@ -120,7 +120,7 @@ fn a_job_out_of_tries_is_held_and_the_run_needs_an_operator_exit_3() {
     launched maker/script for job (s1)
     run w-1 -> needs_operator: job: strikes
     --- stderr
-    next: striatum run retry-job job --reason '...'   # job: strikes
+    next: striatum run retry-job job --run-id w-1 --reason '...'   # job: strikes
     --- exit 3
     ");
     // At most one launch for each attempt, and no attempt after the third strike.
@@ -143,7 +143,7 @@ fn an_exit_without_an_answer_is_not_success() {
     launched reviewer/eyes for review (s4)
     run w-1 -> needs_operator: review: strikes
     --- stderr
-    next: striatum run retry-job review --reason '...'   # review: strikes
+    next: striatum run retry-job review --run-id w-1 --reason '...'   # review: strikes
     --- exit 3
     ");
     assert_eq!(
@@ -162,7 +162,8 @@ fn a_question_of_an_agent_waits_for_a_person_exit_4() {
     waits for you: job: needs_context
     run w-1 -> waiting_human: job: needs_context
     --- stderr
-    next: striatum answer job '...'   # job: needs_context
+    next: striatum answer job '...' --run-id w-1   # job: needs_context
+    next: striatum take job --run-id w-1   # job: needs_context
     --- exit 4
     ");
     assert_eq!(repo.run_state("w-1"), "running");
@@ -177,7 +178,8 @@ fn a_blocked_agent_needs_an_operator_exit_3() {
     launched maker/script for job (s1)
     run w-1 -> needs_operator: job: agent_blocked
     --- stderr
-    next: striatum answer job '...'   # job: agent_blocked
+    next: striatum answer job '...' --run-id w-1   # job: agent_blocked
+    next: striatum take job --run-id w-1   # job: agent_blocked
     --- exit 3
     ");
 }
@@ -202,7 +204,7 @@ fn a_human_lane_waits_for_its_person_while_the_rest_goes_on() {
     waits for you: look: human_lane
     run w-1 -> waiting_human: look: human_lane
     --- stderr
-    next: striatum take look   # look: human_lane
+    next: striatum take look --run-id w-1   # look: human_lane
     --- exit 4
     ");
     assert_eq!(repo.job_state("job"), "completed");
@@ -229,7 +231,9 @@ fn a_job_with_several_lanes_is_told_and_skipped_and_whoever_registers_may_take_i
     waits for you: any: ambiguous_lane
     run w-1 -> waiting_human: any: ambiguous_lane
     --- stderr
-    next: striatum run amend any --set lane=LANE --reason '...'   # any: ambiguous_lane
+    next: striatum run amend any --run-id w-1 --set lane=LANE --reason '...'   # any: ambiguous_lane
+    next: striatum register-session --run-id w-1 --role ROLE --lane LANE   # any: ambiguous_lane
+    next: striatum take any --run-id w-1   # any: ambiguous_lane
     --- exit 4
     ");
     let mut worker = repo.register("helper", "other");

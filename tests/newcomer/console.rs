@@ -40,11 +40,17 @@ pub fn follow(page: &str) {
     }
 }
 
+/// What a person types at a terminal, which a test has not.
+const PERSONS: &[&str] =
+    &["striatum trust", "striatum gate approve", "striatum answer", "striatum take", "striatum give"];
+
 /// Types a command where the one before it ended. `cargo run` stands for the binary that is built already.
 fn type_in(world: &World, command: &str) -> Ended {
     let cwd = world.path("cwd");
     let here = std::fs::read_to_string(&cwd).unwrap_or_else(|_| world.path("place").display().to_string());
-    let command = command.replace("cargo run --release --", STRIATUM);
+    let command = PERSONS.iter().fold(command.replace("cargo run --release --", STRIATUM), |command, verb| {
+        command.replace(verb, &format!("{verb} --as-person"))
+    });
     let script = format!("{{ {command}\n}} 2>&1; code=$?; pwd > '{}'; exit $code", cwd.display());
     Ended::of(world.command("sh").current_dir(here.trim_end()).args(["-c", &script]))
 }

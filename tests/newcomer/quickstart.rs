@@ -157,6 +157,15 @@ fn it_needs_no_home_and_no_identity() {
 }
 
 #[test]
+fn a_home_that_can_not_be_written_is_told_with_a_way_out() {
+    let world = World::new();
+    std::fs::write(world.path("no-home"), "a file").unwrap();
+    let ended = Ended::of(world.command(STRIATUM).env("HOME", world.path("no-home")).arg("quickstart"));
+    assert_eq!(ended.exit, 11, "{ended:?}");
+    assert!(ended.stderr.contains("XDG_STATE_HOME=/tmp/state"), "{ended:?}");
+}
+
+#[test]
 fn without_git_it_says_so_and_makes_nothing() {
     let world = World::new();
     let ended = Ended::of(world.command(STRIATUM).env("PATH", world.path("home")).arg("quickstart"));

@@ -55,6 +55,17 @@ pub fn create_private_dirs(base: &Path, path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whether nobody else could have put anything into a folder, or the folder it lies in: both are this user's alone,
+/// or not there yet.
+pub fn is_private_or_missing(path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let is_private = |folder: &Path| match std::fs::symlink_metadata(folder) {
+        Ok(found) => found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    is_private(path) && path.parent().is_some_and(is_private)
+}
+
 /// Opens a file for appending, made with 0600 if it is missing. A link in its place is refused.
 ///
 /// # Errors

@@ -77,9 +77,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The records of this process's user; none without a home.
+    /// The records of this process's user; without a home those of this boot, in a private folder for temporary files.
     pub fn of_user() -> Ledger {
-        Ledger { folder: UserPlaces::of(|name| std::env::var_os(name)).trust }
+        let place = UserPlaces::of(|name| std::env::var_os(name)).trust;
+        Ledger { folder: place.or_else(|| Some(temporary()).filter(|folder| files::is_private_or_missing(folder))) }
     }
 
     /// What was trusted last. A record that can't be read is none.
@@ -124,4 +125,9 @@ impl Ledger {
         }
         Ok(folder)
     }
+}
+
+/// Where records go without a home.
+fn temporary() -> PathBuf {
+    std::env::temp_dir().join(format!("striatum-trust-{}", crate::os::user_id())).join("trust")
 }
