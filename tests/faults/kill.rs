@@ -79,7 +79,9 @@ fn verification(repo: &TestRepo) -> Option<i32> {
 
 fn reach(repo: &TestRepo, phase: Phase) {
     let held = |word: &str| repo.notes().iter().any(|note| note.word == format!("holds {word}"));
-    wait_until("the agent works", || held("work") && repo.count("execution WHERE kind = 'agent' AND state = 'running'") == 1);
+    wait_until("the agent works", || {
+        held("work") && repo.count("execution WHERE kind = 'agent' AND state = 'running'") == 1
+    });
     if phase == Phase::Running {
         return;
     }

@@ -77,5 +77,11 @@ impl TestRepo {
 fn effect(line: &str) -> Effect {
     let mut words = line.splitn(5, ' ');
     let mut word = || words.next().unwrap_or_else(|| panic!("not an effect: {line}")).to_owned();
-    Effect { run: word(), job: word(), attempt: word().parse().unwrap_or_default(), pid: word().parse().unwrap(), word: word() }
+    Effect {
+        run: word(),
+        job: word(),
+        attempt: word().parse().unwrap_or_default(),
+        pid: word().parse().unwrap(),
+        word: word(),
+    }
 }
