@@ -8,6 +8,8 @@ mod support;
 mod answer;
 #[path = "cli/await_work.rs"]
 mod await_work;
+#[path = "cli/causes.rs"]
+mod causes;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/doctor.rs"]
@@ -20,6 +22,8 @@ mod ends;
 mod freshness;
 #[path = "cli/gate.rs"]
 mod gate;
+#[path = "cli/init.rs"]
+mod init;
 #[path = "cli/job.rs"]
 mod job;
 #[path = "cli/person.rs"]

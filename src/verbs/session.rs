@@ -398,6 +398,7 @@ pub fn release(tx: &Writing<'_>, session: &Session, outcome: Outcome, why: &str)
 pub fn end(tx: &Writing<'_>, session: &Session, event: SessionEvent, why: &str) -> Result<()> {
     let state = session.state.next(event)?;
     store::session::end(tx, session.id, state, why)?;
+    store::execution::lose_of_session(tx, session.id)?;
     let kind = match event {
         SessionEvent::Close => EventType::SessionClosed,
         SessionEvent::Lose => EventType::SessionLost,

@@ -10,7 +10,7 @@ use super::find;
 use super::marker::Onward;
 use crate::domain::event::EventType;
 use crate::domain::id::JobId;
-use crate::domain::job::{JobEvent, JobState};
+use crate::domain::job::{Cause, JobEvent, JobState};
 use crate::domain::packet::Context;
 use crate::domain::run::RunState;
 use crate::error::{Code, Error, Next, Result};
@@ -157,6 +157,8 @@ fn may_be_retried(read: &Connection, run: &Run, job: &Job) -> Result<bool> {
     Ok(match job.state {
         JobState::Failed | JobState::WaitingHuman | JobState::Canceled => true,
         JobState::Waiting => job.reason.as_deref() == Some(GATE_REJECTED),
+        // Its artifacts were found damaged.
+        JobState::Completed if run.cause == Some(Cause::Other) && run.state == RunState::NeedsOperator => true,
         // What its panel rejected, and the review that did.
         JobState::Completed if run.state == RunState::Failed => {
             !job.settled || store::job::panel(read, job.id)?.iter().any(|review| !review.settled)
