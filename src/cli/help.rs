@@ -78,6 +78,50 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         &["work", "block"],
         &["striatum work block --needs-context --awaiting 'the tax rate' --who-can 'the owner' --action 'name it'"],
     ),
+    (
+        &["work", "await"],
+        &["striatum work await --claim", "striatum work await --timeout 5m --session-id s3 --token-file token"],
+    ),
+    (
+        &["gate", "approve"],
+        &[
+            "striatum gate approve g3",
+            "striatum gate approve ship",
+            "striatum gate approve 'deploy-*' --note 'looked at both'",
+        ],
+    ),
+    (&["gate", "reject"], &["striatum gate reject g3 --note 'the notes are missing'"]),
+    (
+        &["answer"],
+        &[
+            "striatum answer draft 'the rate is 19 %'",
+            "striatum answer draft --file answer.md",
+            "striatum answer draft -",
+            "striatum answer draft --resolved",
+        ],
+    ),
+    (&["take"], &["striatum take review", "striatum take draft --yes"]),
+    (
+        &["give"],
+        &[
+            "striatum give draft --done",
+            "striatum give review --verdict needs_revision --finding 'wrong total: the discount is added twice'",
+            "striatum give draft",
+        ],
+    ),
+    (
+        &["run", "retry-job"],
+        &[
+            "striatum run retry-job draft --reason 'the service is back'",
+            "striatum run retry-job --failed --reason 'the service is back'",
+            "striatum run retry-job draft --lane codex --note 'start with the tests' --reason 'another model'",
+        ],
+    ),
+    (
+        &["review", "override-verdict"],
+        &["striatum review override-verdict review --verdict accept --reason 'good enough for now'"],
+    ),
+    (&["lane", "pause"], &["striatum lane pause codex --reason 'too dear this month'"]),
     (&["completion"], &["striatum completion bash > ~/.local/share/bash-completion/completions/striatum"]),
     (&["man"], &["striatum man run drive", "striatum man --output ~/.local/share/man/man1"]),
 ];
