@@ -22,6 +22,8 @@ mod ends;
 mod freshness;
 #[path = "cli/gate.rs"]
 mod gate;
+#[path = "cli/init.rs"]
+mod init;
 #[path = "cli/job.rs"]
 mod job;
 #[path = "cli/person.rs"]

@@ -14,6 +14,7 @@ mod gate;
 mod go;
 mod help;
 mod inbox;
+mod init;
 mod job;
 mod lane;
 mod logs;
@@ -77,6 +78,8 @@ pub struct Globals {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Set up striatum in this repository, with a first workflow
+    Init(init::Init),
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
     /// Let the commands run that config.toml and workflows name
@@ -173,6 +176,7 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
+        Verb::Init(init) => init.run(session, output),
         Verb::Quickstart(quickstart) => quickstart.run(output),
         Verb::Trust(trust) => trust.run(session, output),
         Verb::Completion(completion) => completion.run(output),

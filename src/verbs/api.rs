@@ -66,9 +66,10 @@ macro_rules! verbs {
 
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{answer, config, gate, give, lane, read, review, session, take, trust, work, workflow};
+use super::{answer, config, gate, give, init, lane, read, review, session, take, trust, work, workflow};
 
 verbs! {
+    "init" Operator init::InitRequest => init::InitReport, init::init;
     "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
     "trust_show" Anyone trust::ShowRequest => trust::TrustReport, trust::show;
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;

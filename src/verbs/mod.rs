@@ -9,6 +9,7 @@ pub mod ctx;
 pub mod flow;
 pub mod gate;
 pub mod give;
+pub mod init;
 pub mod lane;
 pub mod person;
 pub mod quickstart;
