@@ -30,13 +30,19 @@ mod job;
 mod person;
 #[path = "cli/rescue.rs"]
 mod rescue;
+#[path = "cli/session.rs"]
+mod session;
 #[path = "cli/status.rs"]
 mod status;
+#[path = "cli/supervise.rs"]
+mod supervise;
 #[path = "cli/take.rs"]
 mod take;
 #[path = "cli/trust.rs"]
 mod trust;
 #[path = "cli/unreadable.rs"]
 mod unreadable;
+#[path = "cli/work.rs"]
+mod work;
 #[path = "cli/workflow.rs"]
 mod workflow;

@@ -226,6 +226,9 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
     let mut offers: Vec<&Offer> = slot.offers.iter().collect();
     offers.sort_by_key(|offer| (offer.job, offer.attempt));
     let Some(first) = offers.first() else { return };
+    if loses_a_session(world, slot, plan) {
+        return;
+    }
     if !surface_block(slot, first, now, plan) {
         return;
     }
@@ -261,6 +264,13 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
         room.launches -= 1;
         plan.actions.push(Action::Launch(launch_of(slot, offer)));
     }
+}
+
+/// A session of the slot is given up in this turn: what it was launched for is known only in the next.
+fn loses_a_session(world: &World, slot: &SlotView, plan: &Plan) -> bool {
+    let is_lost = |id: SessionId| plan.actions.iter().any(|action| *action == Action::MarkLost { session: id });
+    let mut of_slot = world.sessions.iter().filter(|session| session.role == slot.role && session.lane == slot.lane);
+    of_slot.any(|session| is_lost(session.id))
 }
 
 fn launch_of(slot: &SlotView, offer: &Offer) -> Launch {

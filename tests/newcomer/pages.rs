@@ -12,6 +12,39 @@ fn page(name: &str) -> String {
 }
 
 #[test]
+#[ignore = "until init is there"]
+fn the_readme_can_be_followed_from_top_to_bottom() {
+    follow("README.md");
+}
+
+#[test]
+fn the_readme_tells_each_exit_code_and_way_to_stop_that_help_tells() {
+    let (readme, help) = (page("README.md"), World::new().striatum(&["--help"]).ok().stdout);
+    let told = |from: &str, to: &str| {
+        let rest = help.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned();
+        let rows = rest
+            .lines()
+            .filter_map(|line| line.trim().split_once("  "))
+            .map(|(left, right)| (left.to_owned(), right.trim().to_owned()));
+        rows.collect::<Vec<_>>()
+    };
+    for (code, meaning) in told("Exit codes:", "\n\n") {
+        assert!(readme.contains(&format!("| {code} | {meaning} |")), "{code} {meaning}");
+    }
+    for (what, _) in told("How to stop:", "\n\n") {
+        let first = what.split(',').next().unwrap();
+        assert!(readme.contains(first), "{what}");
+    }
+}
+
+#[test]
+fn everything_that_the_readme_links_to_is_there() {
+    for link in page("README.md").split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(link).exists(), "{link}");
+    }
+}
+
+#[test]
 fn answers_can_be_given_as_told() {
     follow("docs/answers.md");
 }
