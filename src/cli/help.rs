@@ -101,7 +101,10 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     (&["work", "block"], &[
         "striatum work block --needs-context --awaiting 'the tax rate' --who-can 'the owner' --action 'name it'",
     ]),
-    (&["work", "await"], &["striatum work await --claim", "striatum work await --claim --timeout 5m"]),
+    (&["work", "await"], &[
+        "striatum work await --claim",
+        "striatum work await --timeout 5m --session-id s3 --token-file token",
+    ]),
     (&["gate", "reject"], &["striatum gate reject g3 --note 'the notes are missing'"]),
     (&["take"], &["striatum take review", "striatum take draft --yes"]),
     (&["lane", "pause"], &["striatum lane pause codex --reason 'too dear this month'"]),
