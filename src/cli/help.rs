@@ -55,6 +55,20 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     ),
     (&["run", "start"], &["striatum run start --run-id map-1"]),
     (
+        &["run", "go"],
+        &["striatum run go -w review", "striatum run go -w code-change --task 'fix the total' --wait-human"],
+    ),
+    (
+        &["run", "amend"],
+        &[
+            "striatum run amend --set budget.launches=40 --reason 'more reviews than we thought'",
+            "striatum run amend draft --set lane=codex --set timeout=2h --reason 'claude is down'",
+            "striatum run amend draft --set prompt=@better.md --reason 'say what is meant'",
+        ],
+    ),
+    (&["run", "cancel"], &["striatum run cancel --reason 'not needed any more'"]),
+    (&["trust"], &["striatum trust --show", "striatum trust", "striatum trust .striatum/workflows/review.toml"]),
+    (
         &["run", "drive"],
         &[
             "striatum run drive",

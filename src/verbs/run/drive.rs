@@ -163,7 +163,7 @@ pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
 fn followed(ctx: &Ctx, run: RunId) -> Result<DriveReport> {
     let (run, world) = observe::world(ctx, run)?;
     let plan = reconcile(&world, &ctx.clock.moment());
-    Ok(report(&run, &plan.standing))
+    Ok(report_here(ctx, &run, &plan.standing))
 }
 
 fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport> {
@@ -178,7 +178,7 @@ fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport>
     for surfaced in &plan.surfaced {
         teller.tell(&Told::note(surfaced.line()));
     }
-    let mut report = report(&run, &plan.standing);
+    let mut report = report_here(ctx, &run, &plan.standing);
     if !run.state.is_terminal() {
         report.exit = 0;
     }
@@ -272,7 +272,7 @@ impl<'a> Driver<'a> {
         match plan.standing {
             Standing::Moving => Ok(Turn::Idle(plan)),
             _ if stays => Ok(Turn::Idle(plan)),
-            _ => Ok(Turn::End(report(&run, &plan.standing))),
+            _ => Ok(Turn::End(report_here(self.ctx, &run, &plan.standing))),
         }
     }
 
@@ -398,6 +398,17 @@ fn told(action: &Action, result: &str) -> Told {
         result: result.to_owned(),
         line: None,
     }
+}
+
+/// What a driver's end says in this store: a STOP file is lifted by a person, and by no verb.
+fn report_here(ctx: &Ctx, run: &Run, standing: &Standing) -> DriveReport {
+    let report = report(run, standing);
+    if *standing != Standing::Stopped || run.stop_requested_at.is_some() {
+        return report;
+    }
+    let file = ctx.layout().stop().display().to_string();
+    let next = vec![Next::new("person", "lift the stop of the whole store", &["rm", &file])];
+    DriveReport { reason: format!("{file} stands"), next, ..report }
 }
 
 /// What a driver's end says.
