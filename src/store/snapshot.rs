@@ -142,9 +142,12 @@ fn offer(read: &Connection, message: &message::Message) -> StoreResult<Offer> {
         0 | 1 => None,
         number => Some(attempt::get(read, job.id, number - 1)?),
     };
-    let lost = before
-        .filter(|before| matches!(before.outcome, Some(Outcome::Lost | Outcome::NeverStarted)))
-        .and_then(|before| before.session);
+    let lost = match before.filter(|before| matches!(before.outcome, Some(Outcome::Lost | Outcome::NeverStarted))) {
+        Some(before) if before.session.is_some() => before.session,
+        // Nobody held it: whoever was launched for it.
+        Some(_) => session::offered(read, job.id, message.attempt - 1)?.map(|session| session.id),
+        None => None,
+    };
     let launched = session::offered(read, job.id, message.attempt)?;
     let was_launched = launched.is_some_and(|session| {
         let had_no_work = session.end_reason.as_deref().is_some_and(|reason| reason.starts_with("no_work: "));

@@ -19,7 +19,7 @@ pub fn commands(snapshot: &Snapshot) -> Vec<String> {
     }
     for job in &snapshot.jobs {
         lines.extend(job.verify.iter().map(|argv| format!("verify {}: {}", job.id, shown(argv))));
-        for ephemeral in &job.ephemeral {
+        if let Some(ephemeral) = &job.ephemeral {
             let steps = [&ephemeral.create, &ephemeral.check, &ephemeral.destroy];
             lines.extend(steps.iter().map(|argv| format!("ephemeral {}: {}", ephemeral.resource, shown(argv))));
         }
