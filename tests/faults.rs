@@ -8,3 +8,7 @@ mod support;
 
 #[path = "faults/crash.rs"]
 mod crash;
+#[path = "faults/hostile.rs"]
+mod hostile;
+#[path = "faults/kill.rs"]
+mod kill;

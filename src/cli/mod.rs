@@ -204,3 +204,25 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Config(verb) => verb.run(session, output),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::domain::job::Cause;
+    use crate::verbs::read::ways::{Subject, out_of};
+
+    #[test]
+    fn every_command_that_ends_a_cause_can_be_typed() {
+        let subject =
+            Subject { run: "w-1", job: Some("draft"), role: Some("author"), lane: Some("script"), gate: Some("g1") };
+        // Landing comes with its verb.
+        for cause in Cause::ALL.iter().filter(|cause| **cause != Cause::Landing) {
+            for next in out_of(*cause, &subject) {
+                let typed = Cli::try_parse_from(&next.argv);
+                assert!(typed.is_ok(), "{cause}: {}\n{}", next.argv.join(" "), typed.err().unwrap());
+            }
+        }
+    }
+}

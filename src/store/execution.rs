@@ -114,6 +114,15 @@ pub fn lose_checks(tx: &Writing<'_>, job: JobId, attempt: u32) -> StoreResult<()
     Ok(())
 }
 
+const LOSE_OF_SESSION: &str = "UPDATE execution SET state = 'lost', detail = 'nobody saw its end', ended_at = :at
+  WHERE session_id = :session AND state IN ('starting', 'running')";
+
+/// Ends what is recorded of everything that a session ran: the session is over.
+pub fn lose_of_session(tx: &Writing<'_>, session: SessionId) -> StoreResult<()> {
+    tx.prepare_cached(LOSE_OF_SESSION)?.execute(named_params! {":session": session, ":at": tx.at})?;
+    Ok(())
+}
+
 const AGENT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt AND kind = 'agent'";
 
 /// The agent of an attempt.

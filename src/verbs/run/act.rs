@@ -8,7 +8,7 @@ use crate::domain::action::{Action, Launch};
 use crate::domain::event::EventType;
 use crate::domain::frozen::RoleContext;
 use crate::domain::id::{JobId, RunId, SessionId};
-use crate::domain::job::{Cause, Outcome};
+use crate::domain::job::{Cause, JobEvent, Outcome};
 use crate::domain::session::{GateState, LeaseState, SessionEvent, SessionState, SupervisorState};
 use crate::error::{Code, Error, Result};
 use crate::os::process::Handle;
@@ -17,7 +17,7 @@ use crate::store::gate::Decided;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
-use crate::verbs::flow::{finish, gate, tell};
+use crate::verbs::flow::{Step, finish, gate, step, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
 use crate::verbs::settle::{self, evidence};
 use crate::verbs::supervise::ending;
@@ -200,6 +200,9 @@ fn never_started(ctx: &Ctx, job: JobId, number: u32) -> Result<Done> {
             return Ok(None);
         }
         let run = store::run::get(tx, job.run)?;
+        // It leaves the queue before it is put there again.
+        step(tx, &job, &Step { event: JobEvent::Block, reason: None, settled: false })?;
+        let job = store::job::get(tx, job.id)?;
         attempt::end(tx, &run, &job, Ended::plain(Outcome::NeverStarted, "its session ended without taking it"))?;
         Ok(Some(job.name))
     })?;
@@ -337,8 +340,11 @@ fn escalate(ctx: &Ctx, run: RunId, cause: Cause, subject: &str) -> Result<Done> 
 }
 
 fn complete(ctx: &Ctx, run: RunId) -> Result<Done> {
+    let state = || ctx.read(|read| Ok(store::run::get(read, run)?.state));
+    let before = state()?;
     evidence::complete(ctx, run)?;
-    Ok(Done::Changed(None))
+    // What is damaged stays so until somebody mends it.
+    Ok(if state()? == before { Done::Moot } else { Done::Changed(None) })
 }
 
 /// A stale job goes back to the queue: what it did is contained or nothing.
