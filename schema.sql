@@ -313,8 +313,10 @@ CREATE TABLE request (
   key TEXT PRIMARY KEY,                           -- the caller's key
   verb TEXT NOT NULL,                             -- what was asked
   words_hash TEXT NOT NULL,                       -- sha256 of the request; the same key must ask the same
-  reply TEXT NOT NULL,                            -- the report
-  replied_at INTEGER NOT NULL                     -- when
+  principal TEXT NOT NULL,                        -- who asked; the same key is nobody else's
+  reserved_at INTEGER NOT NULL,                   -- when its first effect was recorded, in the same transaction
+  reply TEXT,                                     -- the report or error; none until the verb ended, or if that was lost
+  replied_at INTEGER                              -- when
 ) STRICT, WITHOUT ROWID;
 
 -- What happened, one chain a store. Append-only.

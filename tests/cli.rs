@@ -28,6 +28,8 @@ mod init;
 mod job;
 #[path = "cli/person.rs"]
 mod person;
+#[path = "cli/request.rs"]
+mod request;
 #[path = "cli/rescue.rs"]
 mod rescue;
 #[path = "cli/session.rs"]

@@ -75,6 +75,11 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     (&["status"], &["striatum status", "striatum status --json"]),
     (&["job", "show"], &["striatum job show draft", "striatum job show draft --run-id map-1 --json"]),
     (&["logs"], &["striatum logs draft", "striatum logs draft -f", "striatum logs draft --attempt 1 --tail 50"]),
+    (&["inbox"], &["striatum inbox", "striatum inbox --run-id map-1 --json"]),
+    (&["events"], &["striatum events --job draft", "striatum events -f", "striatum events --all --after 0 --json"]),
+    (&["run", "explain"], &["striatum run explain", "striatum run explain draft"]),
+    (&["run", "graph"], &["striatum run graph", "striatum run graph --format mermaid"]),
+    (&["doctor"], &["striatum doctor", "striatum doctor --all --json"]),
     (&["answer"], &["striatum answer draft 'the rate is 19 %'", "striatum answer draft --file answer.md"]),
     (&["gate", "approve"], &["striatum gate approve g3", "striatum gate approve release --note 'after the freeze'"]),
     (&["give"], &[
@@ -101,6 +106,13 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     (&["work", "block"], &[
         "striatum work block --needs-context --awaiting 'the tax rate' --who-can 'the owner' --action 'name it'",
     ]),
+    (&["work", "await"], &[
+        "striatum work await --claim",
+        "striatum work await --timeout 5m --session-id s3 --token-file token",
+    ]),
+    (&["gate", "reject"], &["striatum gate reject g3 --note 'the notes are missing'"]),
+    (&["take"], &["striatum take review", "striatum take draft --yes"]),
+    (&["lane", "pause"], &["striatum lane pause codex --reason 'too dear this month'"]),
     (&["completion"], &["striatum completion bash > ~/.local/share/bash-completion/completions/striatum"]),
     (&["man"], &["striatum man run drive", "striatum man --output ~/.local/share/man/man1"]),
 ];

@@ -177,7 +177,7 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Init(init) => init.run(session, output),
-        Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Quickstart(quickstart) => quickstart.run(session, output),
         Verb::Trust(trust) => trust.run(session, output),
         Verb::Completion(completion) => completion.run(output),
         Verb::Man(man) => man.run(output),

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::call::Session;
 use super::drive::Screen;
 use super::output::{Output, complain, shell_words};
 use crate::domain::world::World;
-use crate::error::{Next, Result};
+use crate::error::{Code, Error, Next, Result};
 use crate::verbs::quickstart::{AttemptStory, JobStory, QuickstartReport, QuickstartRequest, quickstart};
 use crate::verbs::run::drive::{Teller, Told};
 
@@ -21,7 +22,14 @@ pub struct Quickstart {
 
 impl Quickstart {
     /// Drives the small workflow and tells the way.
-    pub fn run(self, output: &Output) -> Result<u8> {
+    pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        if session.globals.dir.is_some() {
+            return Err(Error::new(
+                Code::Usage,
+                "--dir names the folder of a store that is there; quickstart makes its own",
+            )
+            .hint("name the new repository without it: `striatum quickstart DIR`"));
+        }
         let dir = self.folder.map(std::path::absolute).transpose()?;
         let request = QuickstartRequest { dir, program: program() };
         let exe = crate::verbs::ctx::own_program();

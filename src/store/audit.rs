@@ -13,6 +13,7 @@ use crate::domain::frozen::Snapshot;
 pub const ALL: &[Invariant] = &[
     Invariant { code: "seal_untold", what: "each sealed attempt is told", sql: SEAL_UNTOLD },
     Invariant { code: "seal_unmade", what: "each told seal is a sealed attempt", sql: SEAL_UNMADE },
+    Invariant { code: "seal_twice", what: "an attempt is sealed once", sql: SEAL_TWICE },
     Invariant { code: "completion_untold", what: "each completed job was sealed", sql: COMPLETION_UNTOLD },
     Invariant { code: "run_untold", what: "where a run is was told last", sql: RUN_UNTOLD },
     Invariant { code: "verdict_untold", what: "each verdict is told once", sql: VERDICT_UNTOLD },
@@ -36,6 +37,12 @@ const SEAL_UNMADE: &str = "SELECT run.name AS run, job.name AS subject,
     LEFT JOIN attempt ON attempt.job_id = job.id AND attempt.number = json_extract(event.body, '$.attempt')
   WHERE event.type = 'job.sealed' AND json_extract(event.body, '$.by') IS NULL
     AND coalesce(attempt.outcome, 'open') <> 'sealed' LIMIT :limit";
+
+const SEAL_TWICE: &str = "SELECT run.name AS run, job.name AS subject,
+    'attempt ' || twice.attempt || ' is sealed by ' || twice.count || ' events' AS found
+  FROM (SELECT job_id, json_extract(body, '$.attempt') AS attempt, count(*) AS count FROM event
+      WHERE type = 'job.sealed' AND json_extract(body, '$.by') IS NULL GROUP BY job_id, attempt HAVING count(*) > 1) AS twice
+    JOIN job ON job.id = twice.job_id JOIN run ON run.id = job.run_id LIMIT :limit";
 
 const COMPLETION_UNTOLD: &str =
     "SELECT run.name AS run, job.name AS subject, 'completed, and no event seals it' AS found

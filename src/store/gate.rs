@@ -7,6 +7,7 @@ use crate::domain::gate::Tier;
 use crate::domain::id::{GateId, JobId, RunId};
 use crate::domain::session::GateState;
 use crate::domain::time::{Moment, Timestamp};
+use crate::domain::world::GateView;
 
 /// A row of `gate`.
 #[derive(Clone, Debug)]
@@ -90,6 +91,19 @@ pub fn pending(read: &Connection, run: RunId) -> StoreResult<Vec<Gate>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const VIEWS: &str = "SELECT gate.id, gate.job_id, job.name, gate.expires_boot, gate.expires_ms
+  FROM gate JOIN job ON job.id = gate.job_id WHERE gate.run_id = :run AND gate.state = 'pending' ORDER BY gate.id";
+
+/// Open gates of a run as a driver looks at them.
+pub fn views(read: &Connection, run: RunId) -> StoreResult<Vec<GateView>> {
+    let mut statement = read.prepare_cached(VIEWS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| {
+        let expires = Moment { boot: row.get(3)?, ms: row.get(4)? };
+        Ok(GateView { gate: row.get(0)?, job: row.get(1)?, name: row.get(2)?, expires })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// An open gate with the names that people know.
 #[derive(Clone, Debug)]
 pub struct OpenGate {
@@ -122,13 +136,6 @@ pub fn open(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<OpenGa
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
-}
-
-const COUNT_OPEN: &str = "SELECT count(*) FROM gate WHERE run_id = :run AND state = 'pending'";
-
-/// How many gates of a run are open.
-pub fn count_open(read: &Connection, run: RunId) -> StoreResult<u32> {
-    Ok(read.prepare_cached(COUNT_OPEN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
 }
 
 const NEWEST_OF_JOB: &str = "SELECT * FROM gate WHERE job_id = :job ORDER BY id DESC LIMIT 1";

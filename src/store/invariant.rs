@@ -54,6 +54,7 @@ pub const ALL: &[Invariant] = &[
     Invariant { code: "attempt_number", what: "a job knows its newest attempt", sql: ATTEMPT_NUMBER },
     Invariant { code: "unmet_wrong", what: "a job knows how many needs are not settled", sql: UNMET_WRONG },
     Invariant { code: "settled_wrong", what: "what is settled fits the state", sql: SETTLED_WRONG },
+    Invariant { code: "held_twice", what: "an attempt and a fence are given once", sql: HELD_TWICE },
     Invariant { code: "phase_stray", what: "only a running job has a phase", sql: PHASE_STRAY },
     Invariant { code: "gate_stray", what: "an open gate keeps a waiting job of a live run", sql: GATE_STRAY },
     Invariant { code: "run_open", what: "every job of a completed run is settled", sql: RUN_OPEN },
@@ -133,6 +134,13 @@ const SETTLED_WRONG: &str = "SELECT run.name AS run, job.name AS subject,
   FROM job JOIN run ON run.id = job.run_id
   WHERE (job.settled = 1 AND job.state IN ('waiting', 'queued', 'claimed', 'running', 'waiting_human', 'stale'))
     OR (job.settled = 0 AND (job.state = 'skipped' OR (job.state = 'completed' AND job.type <> 'review'))) LIMIT :limit";
+
+const HELD_TWICE: &str = "SELECT run.name AS run, job.name AS subject,
+    twice.what || ' ' || twice.number || ' was given ' || twice.count || ' times' AS found
+  FROM (SELECT job_id, 'attempt' AS what, attempt AS number, count(*) AS count FROM lease GROUP BY job_id, attempt
+      HAVING count(*) > 1
+    UNION ALL SELECT job_id, 'fence', fence, count(*) FROM lease GROUP BY job_id, fence HAVING count(*) > 1) AS twice
+    JOIN job ON job.id = twice.job_id JOIN run ON run.id = job.run_id LIMIT :limit";
 
 const PHASE_STRAY: &str = "SELECT run.name AS run, job.name AS subject, job.state || ' and ' || job.phase AS found
   FROM job JOIN run ON run.id = job.run_id WHERE job.phase IS NOT NULL AND job.state <> 'running' LIMIT :limit";

@@ -220,6 +220,16 @@ pub fn count_kept_for(read: &Connection, run: RunId, reason: &str) -> StoreResul
         .query_row(named_params! {":run": run, ":reason": reason}, |row| row.get(0))?)
 }
 
+const GATES_DUE: &str = "SELECT * FROM job WHERE run_id = :run AND state = 'waiting' AND unmet = 0 AND reason = 'gate'
+    AND NOT EXISTS (SELECT 1 FROM gate WHERE gate.job_id = job.id AND gate.state = 'pending') ORDER BY id LIMIT :limit";
+
+/// Jobs that a gate keeps which is not open yet, oldest first.
+pub fn gates_due(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> {
+    let mut statement = read.prepare_cached(GATES_DUE)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const TRIED: &str =
     "SELECT * FROM job WHERE run_id = :run AND settled = 0 AND (strikes > 0 OR requeues > 0 OR revisions > 0)
   ORDER BY strikes DESC, requeues DESC, position LIMIT :limit";

@@ -71,16 +71,15 @@ pub struct SlotRow {
 /// Loads the frontier of a run; `launchable` bounds the offers of each slot.
 pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Frontier> {
     let slots = message::pending_slots(read, run.id)?;
-    let waiting = job::kept(read, run.id, LOOK)?;
     Ok(Frontier {
         sessions: sessions(read, run)?,
         slots: slot_rows(read, run, &slots, launchable)?,
         ambiguous: ambiguous(read, run, &slots)?,
         stale: stale(read, run)?,
-        gates_due: gates_due(read, run, &waiting)?,
-        gates: gates(read, run)?,
+        gates_due: gates_due(read, run)?,
+        gates: gate::views(read, run.id)?,
         leases: leases(read, run)?,
-        held: held(read, run, &waiting)?,
+        held: held(read, run)?,
         has_open_jobs: job::has_open(read, run.id)?,
         active_leases: lease::count_run(read, run.id)?,
     })
@@ -188,24 +187,10 @@ fn stale(read: &Connection, run: &Run) -> StoreResult<Vec<StaleView>> {
     Ok(views)
 }
 
-fn gates_due(read: &Connection, run: &Run, waiting: &[job::Job]) -> StoreResult<Vec<JobView>> {
-    let mut due = Vec::new();
-    for job in waiting.iter().filter(|job| job.reason.as_deref() == Some("gate")) {
-        let is_due = is_due(tier(job.spec.kind, job.spec.effect), run.spec.autonomy);
-        if is_due && gate::pending_of_job(read, job.id)?.is_none() {
-            due.push(JobView { job: job.id, name: job.name.clone() });
-        }
-    }
-    Ok(due)
-}
-
-fn gates(read: &Connection, run: &Run) -> StoreResult<Vec<GateView>> {
-    let mut views = Vec::new();
-    for gate in gate::pending(read, run.id)? {
-        let name = job::get(read, gate.job)?.name;
-        views.push(GateView { gate: gate.id, job: gate.job, name, expires: gate.expires });
-    }
-    Ok(views)
+fn gates_due(read: &Connection, run: &Run) -> StoreResult<Vec<JobView>> {
+    let jobs = job::gates_due(read, run.id, LOOK)?.into_iter();
+    let due = jobs.filter(|job| is_due(tier(job.spec.kind, job.spec.effect), run.spec.autonomy));
+    Ok(due.map(|job| JobView { job: job.id, name: job.name }).collect())
 }
 
 fn leases(read: &Connection, run: &Run) -> StoreResult<Vec<LeaseView>> {
@@ -219,17 +204,14 @@ fn leases(read: &Connection, run: &Run) -> StoreResult<Vec<LeaseView>> {
     Ok(views)
 }
 
-fn held(read: &Connection, run: &Run, waiting: &[job::Job]) -> StoreResult<Vec<HeldView>> {
+fn held(read: &Connection, run: &Run) -> StoreResult<Vec<HeldView>> {
     let cause = |reason: Option<&str>| reason.and_then(|word| word.parse().ok()).unwrap_or(Cause::Other);
     let mut views = Vec::new();
     for state in [JobState::WaitingHuman, JobState::Failed] {
-        for job in job::in_state(read, run.id, state, LOOK)? {
-            if !job.settled {
-                views.push(HeldView { cause: cause(job.reason.as_deref()), name: job.name });
-            }
-        }
+        let held = job::held(read, run.id, state, LOOK)?.into_iter();
+        views.extend(held.map(|job| HeldView { cause: cause(job.reason.as_deref()), name: job.name }));
     }
-    let rejected = waiting.iter().filter(|job| job.reason.as_deref() == Some(Cause::GateRejected.word()));
-    views.extend(rejected.map(|job| HeldView { name: job.name.clone(), cause: Cause::GateRejected }));
+    let rejected = job::kept_for(read, run.id, Cause::GateRejected.word(), LOOK)?.into_iter();
+    views.extend(rejected.map(|job| HeldView { name: job.name, cause: Cause::GateRejected }));
     Ok(views)
 }

@@ -73,6 +73,7 @@ pub fn give(ctx: &Ctx, request: &GiveRequest) -> Result<GiveReport> {
             Ok(hold)
         })?,
     };
+    crate::os::crash::point("give.answered");
     let settled = match request.answer {
         None => None,
         Some(_) => Some(settle::settle_unsupervised(ctx, &hold)?),

@@ -14,6 +14,7 @@ pub mod lane;
 pub mod person;
 pub mod quickstart;
 pub mod read;
+pub mod request;
 pub mod review;
 pub mod run;
 pub mod session;

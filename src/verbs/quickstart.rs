@@ -120,7 +120,8 @@ fn report(ctx: &Ctx, request: &QuickstartRequest, ended: DriveReport, took_ms: u
     let (jobs, artifact) = ctx.read(|read| story::read(read, &ended.run, RESULT))?;
     let result = artifact.map(|sha256| ctx.layout().artifact(&sha256));
     let folder = ctx.layout().project().to_owned();
-    let next = if ended.exit == 0 { next(&request.program, ctx) } else { ended.next };
+    let next = if ended.exit == 0 { looks() } else { ended.next };
+    let next = next.into_iter().map(|next| from_anywhere(next, &request.program, ctx)).collect();
     Ok(QuickstartReport {
         folder,
         run: ended.run,
@@ -134,16 +135,20 @@ fn report(ctx: &Ctx, request: &QuickstartRequest, ended: DriveReport, took_ms: u
     })
 }
 
-/// Commands that work from anywhere.
-fn next(program: &str, ctx: &Ctx) -> Vec<Next> {
-    let root = ctx.layout().root().display().to_string();
-    let command = |why: &str, words: &[&str]| {
-        let argv: Vec<&str> = [program, "--dir", &root].into_iter().chain(words.iter().copied()).collect();
-        Next::new("anyone", why, &argv)
-    };
+/// What to look at when it went as it should.
+fn looks() -> Vec<Next> {
+    let look = |why: &str, words: &[&str]| Next::new("anyone", why, &[&["striatum"], words].concat());
     vec![
-        command("where every job is", &["status"]),
-        command("the draft's attempts, with what the reviews found", &["job", "show", "draft"]),
-        command("what the author's last attempt printed", &["logs", "draft"]),
+        look("where every job is", &["status"]),
+        look("the draft's attempts, with what the reviews found", &["job", "show", "draft"]),
+        look("what the author's last attempt printed", &["logs", "draft"]),
     ]
+}
+
+/// The same command as it works from anywhere.
+fn from_anywhere(next: Next, program: &str, ctx: &Ctx) -> Next {
+    let root = ctx.layout().root().display().to_string();
+    let argv =
+        [program.to_owned(), "--dir".to_owned(), root].into_iter().chain(next.argv.into_iter().skip(1)).collect();
+    Next { argv, ..next }
 }

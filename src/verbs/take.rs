@@ -91,6 +91,7 @@ pub fn take(ctx: &Ctx, request: &TakeRequest) -> Result<TakeReport> {
         finish::revive(tx, run.id, &format!("{} was taken", job.name))?;
         Ok(Taken { run, session, granted, from, already: false })
     })?;
+    crate::os::crash::point("take.held");
     let scratch = ctx.layout().scratch(&taken.session.id.to_string());
     files::create_private_dirs(ctx.layout().root(), scratch.folder())?;
     if !taken.already {

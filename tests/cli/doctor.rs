@@ -109,6 +109,11 @@ const BREAKS: &[(&str, &str)] = &[
     ("attempt_number", "UPDATE job SET attempt = 4 WHERE name = 'other'"),
     ("unmet_wrong", "UPDATE job SET unmet = 0 WHERE name = 'after'"),
     ("settled_wrong", "UPDATE job SET settled = 1 WHERE state = 'running'"),
+    (
+        "held_twice",
+        "INSERT INTO lease (run_id, job_id, attempt, session_id, lane, fence, state, granted_at)
+        SELECT run_id, job_id, attempt, session_id, lane, fence, 'released', 0 FROM lease",
+    ),
     ("phase_stray", "UPDATE job SET phase = 'working' WHERE name = 'after'"),
     ("gate_stray", "UPDATE run SET state = 'failed'"),
     ("run_open", "UPDATE run SET state = 'completed'"),
@@ -254,6 +259,7 @@ fn damage_is_told_and_nothing_is_changed() {
 const LIES: &[(&str, &str)] = &[
     ("seal_untold", "UPDATE event SET type = 'job.acked' WHERE type = 'job.sealed'"),
     ("seal_unmade", "UPDATE attempt SET outcome = 'failed' WHERE outcome = 'sealed'"),
+    ("seal_twice", "UPDATE event SET type = 'job.sealed' WHERE type = 'job.answered'"),
     ("completion_untold", "UPDATE event SET type = 'job.acked' WHERE type = 'job.sealed'"),
     ("run_untold", "UPDATE run SET state = 'failed'"),
     ("verdict_untold", "DELETE FROM verdict WHERE verdict = 'needs_revision'"),

@@ -282,6 +282,12 @@ fn every_open_job_is_explained_with_what_moves_it() {
     assert_eq!(way("look"), "striatum gate approve g1 --run-id mixed-1");
     assert_eq!(why("last")["why"], "needs fails (failed), look (waiting)");
     assert_eq!(way("last"), "striatum run explain fails --run-id mixed-1");
+    repo.striatum(&["take", "mine", "--as-person"]).ok();
+    let taken = repo.json(&["run", "explain", "mine"]).ok().value();
+    assert_eq!(
+        taken["jobs"][0]["next"][0]["argv"],
+        serde_json::json!(["striatum", "give", "mine", "--run-id", "mixed-1", "--done"])
+    );
     let one = repo.json(&["run", "explain", "draft"]).ok().value();
     assert_eq!(one["jobs"][0]["moved_by"], "nothing: it is settled");
     repo.json(&["run", "explain", "nobody"]).refused(2, "not_found");
@@ -346,4 +352,21 @@ fn of_several_runs_reads_take_the_live_one_and_say_which() {
     assert_eq!(status["runs"][0]["run"], second);
     assert_eq!(repo.json(&["run", "summary", "--run-id", &first]).ok().value()["run"]["state"], "canceled");
     repo.json(&["run", "summary", "--run-id", "gate-9"]).refused(2, "not_found");
+}
+
+#[test]
+fn an_agent_may_look_and_sees_the_same() {
+    let repo = TestRepo::new();
+    repo.workflow("mixed", MIXED);
+    let reads: Vec<String> =
+        READS.iter().map(|words| format!("striatum {} --json || exit 9", words.join(" "))).collect();
+    let more = "striatum job show draft --json || exit 9; striatum logs draft --tail 1 --json || exit 9";
+    repo.agent("draft", &format!("{}; {more}; write out.txt done; complete", reads.join("; ")));
+    repo.start("mixed");
+    let _ = repo.drive();
+    assert_eq!(repo.job_state("draft"), "completed", "{}", repo.striatum(&["logs", "draft"]).ok());
+    let printed = repo.json(&["logs", "draft"]).ok().value();
+    let documents =
+        printed["text"].as_str().unwrap().lines().filter(|line| serde_json::from_str::<Value>(line).is_ok());
+    assert!(documents.count() >= READS.len() + 2, "{printed}");
 }

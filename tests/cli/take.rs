@@ -175,3 +175,33 @@ fn a_taken_job_goes_back_when_its_run_fails_and_lives_again_with_it() {
     repo.drive().ok();
     assert_eq!(repo.effect_lines(), ["beside.2 start", "risky.1 start", "risky.2 start"]);
 }
+
+#[test]
+fn whoever_dies_on_the_way_takes_and_gives_once_more() {
+    let repo = waiting_for_a_hand();
+    repo.crash_at("take.held");
+    assert_ne!(repo.striatum(&["take", "sign", "--as-person"]).code, 0);
+    let taken = take(&repo, "sign");
+    assert_eq!((&taken["attempt"], &taken["already"]), (&1.into(), &true.into()));
+    std::fs::write(format!("{}/signed.txt", taken["cwd"].as_str().unwrap()), "agreed\n").unwrap();
+    repo.crash_at("give.answered");
+    assert_ne!(repo.striatum(&["give", "sign", "--done", "--as-person"]).code, 0);
+    assert_eq!(repo.job_state("sign"), "running");
+    repo.striatum(&["give", "sign", "--done", "--as-person"]).ok();
+    assert_eq!(repo.run_state("w-1"), "completed");
+    assert_eq!(repo.count("event WHERE type = 'job.sealed'"), 1);
+}
+
+#[test]
+fn a_session_that_nothing_hosts_loses_its_job_to_a_person_who_insists() {
+    let repo = TestRepo::new();
+    repo.workflow("w", ONE);
+    repo.start("w");
+    let mut worker = repo.register("author", "script");
+    worker.claims();
+    repo.json(&["take", "draft", "--as-person"]).refused(5, "still_held");
+    repo.striatum(&["take", "draft", "--yes", "--as-person"]).ok();
+    worker.work(&["complete"]).refused(5, "lease_ended");
+    repo.striatum(&["give", "draft", "--as-person"]).ok();
+    assert_eq!(worker.claims(), "draft.3");
+}

@@ -5,14 +5,13 @@ use std::path::Path;
 use striatum::domain::job::Cause;
 
 use crate::console::follow;
-use crate::world::World;
+use crate::world::{Ended, STRIATUM, World};
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
 #[test]
-#[ignore = "until init is there"]
 fn the_readme_can_be_followed_from_top_to_bottom() {
     follow("README.md");
 }
@@ -45,6 +44,46 @@ fn everything_that_the_readme_links_to_is_there() {
 }
 
 #[test]
+fn git_is_told_the_same_everywhere_about_what_to_leave_alone() {
+    let world = World::new();
+    world.striatum(&["init"]).ok();
+    let written = std::fs::read_to_string(world.path(".striatum/.gitignore")).unwrap();
+    assert_eq!(page(".striatum-example/.gitignore"), written);
+    assert_eq!(page("src/verbs/quickstart/store/gitignore"), written);
+    for example in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).unwrap() {
+        let path = example.unwrap().path().join(".striatum/.gitignore");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), written, "{}", path.display());
+    }
+}
+
+/// The folder as somebody would take it over: in a repository of its own, checked by the program.
+#[test]
+fn the_example_folder_is_valid_where_it_is_copied() {
+    let world = World::new();
+    world.git(&world.path(""), &["init", "--quiet", "mine"]);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(".striatum-example");
+    Ended::of(world.command("cp").arg("-R").arg(source).arg("mine/.striatum")).ok();
+    let ended = Ended::of(world.command(STRIATUM).current_dir(world.path("mine")).args(["workflow", "validate"])).ok();
+    for name in ["code-change", "every-key"] {
+        assert!(ended.stdout.contains(&format!("{name}.toml: valid")), "{ended:?}");
+    }
+}
+
+/// What stands in the folder, and what striatum makes there, is told.
+#[test]
+fn every_file_of_a_striatum_folder_is_told() {
+    let told = page(".striatum-example/README.md");
+    let world = World::new();
+    world.striatum(&["quickstart", "--json"]).ok();
+    let folders = [world.made().join(".striatum"), Path::new(env!("CARGO_MANIFEST_DIR")).join(".striatum-example")];
+    for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = name.trim_end_matches("-wal").trim_end_matches("-shm");
+        assert!(name == "README.md" || told.contains(&format!("| `{stem}")), "{name}");
+    }
+}
+
+#[test]
 fn answers_can_be_given_as_told() {
     follow("docs/answers.md");
 }
@@ -52,6 +91,11 @@ fn answers_can_be_given_as_told() {
 #[test]
 fn runs_are_stopped_and_resumed_as_told() {
     follow("docs/recovery.md");
+}
+
+#[test]
+fn trust_is_asked_for_as_told() {
+    follow("docs/trust.md");
 }
 
 #[test]

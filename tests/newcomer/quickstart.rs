@@ -132,6 +132,14 @@ fn what_the_caller_has_around_him_does_not_matter() {
 }
 
 #[test]
+fn a_store_s_folder_is_not_taken_for_the_new_repository_s() {
+    let world = World::new();
+    let ended = world.striatum(&["quickstart", "--dir", "there"]);
+    assert_eq!(ended.exit, 2, "{ended:?}");
+    assert!(ended.stderr.contains("striatum quickstart DIR"), "{ended:?}");
+}
+
+#[test]
 fn every_command_that_it_prints_works() {
     let world = World::new();
     let printed = world.striatum(&["quickstart"]).ok().stdout;

@@ -8,10 +8,12 @@ pub const GITIGNORE: &str = "\
 # Yours to commit: what stands below. Everything else in this folder is the store's own.
 /*
 !/.gitignore
+!/README.md
 !/config.toml
 !/workflows/
 !/prompts/
 !/roles/
+!/lanes/
 !/decisions/
 ";
 

@@ -20,6 +20,7 @@ use crate::store::run::Run;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 use crate::verbs::flow::offer::{GATE, GATE_REJECTED};
+use crate::verbs::person::LANE as PERSON;
 use crate::verbs::run::find;
 
 /// Jobs explained in one report.
@@ -341,7 +342,9 @@ impl<'a> Reader<'a> {
         let Some(lease) = store::lease::active_of_job(self.read, job.id)? else {
             return Ok(Told::new("held, and nobody holds it", "`striatum doctor` says what is wrong"));
         };
-        let who = match store::session::get(self.read, lease.session)? {
+        let session = store::session::get(self.read, lease.session)?;
+        let lane = session.as_ref().map(|session| session.lane.clone());
+        let who = match session {
             Some(session) => format!("{}/{} ({})", session.role, session.lane, session.id),
             None => lease.session.to_string(),
         };
@@ -361,7 +364,13 @@ impl<'a> Reader<'a> {
             (_, Some(Phase::Settling)) => ("has answered; it is checked", "the checks"),
             (_, Some(Phase::Working) | None) => ("works on", "its answer"),
         };
-        Ok(Told::new(format!("{who} {does} attempt {}{since}", lease.attempt), moved_by))
+        let why = format!("{who} {does} attempt {}{since}", lease.attempt);
+        if lane.as_deref() == Some(PERSON) {
+            let words = ["striatum", "give", &job.name, "--run-id", &self.look.run.name, "--done"];
+            let give = Next::new("person", "whoever took it gives it back", &words);
+            return Ok(Told { next: vec![give], ..Told::new(why, "a person") });
+        }
+        Ok(Told::new(why, moved_by))
     }
 
     fn stopped(&self, job: &Job) -> Result<Told> {

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ways::{Subject, out_of};
-use super::{Look, age, bounded, count, look};
+use super::{Look, age, bounded, look};
 use crate::domain::action::Surfaced;
 use crate::domain::contract::BlockedReason;
 use crate::domain::event::EventType;
@@ -18,7 +18,7 @@ use crate::error::{Next, Result};
 use crate::store::job::Job;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
-use crate::verbs::flow::offer::GATE_REJECTED;
+use crate::verbs::flow::offer::{GATE, GATE_REJECTED};
 use crate::verbs::run::find;
 
 /// Items shown when nothing says otherwise.
@@ -143,9 +143,9 @@ impl Desk<'_> {
     fn items(&self) -> Result<(Vec<Item>, u32)> {
         let (read, run) = (self.read, self.look.run.id);
         let mut items = self.gates()?;
-        let due = self.gates_due()?;
-        let mut total = store::gate::count_open(read, run)? + count(due.len());
-        items.extend(due);
+        items.extend(self.gates_due()?);
+        // Whatever a gate keeps waits for a person, opened or not.
+        let mut total = store::job::count_kept_for(read, run, GATE)?;
         for state in [JobState::WaitingHuman, JobState::Failed] {
             total += store::job::count_held(read, run, state)?;
             let kind = if state == JobState::Failed { ItemKind::Held } else { ItemKind::Question };
@@ -204,7 +204,7 @@ impl Desk<'_> {
     /// Gates that no driver has opened yet: the first decision opens them.
     fn gates_due(&self) -> Result<Vec<Item>> {
         let mut items = Vec::new();
-        for due in &self.look.world.gates_due {
+        for due in self.look.world.gates_due.iter().take(self.limit as usize) {
             let job = store::job::get(self.read, due.job)?;
             let note = if job.spec.gate_note.is_empty() {
                 format!("{} waits for a person", job.name)

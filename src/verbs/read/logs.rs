@@ -21,8 +21,8 @@ use crate::verbs::session::must_exist;
 /// Lines shown when nothing says otherwise.
 const LINES: u32 = 200;
 
-/// Most that is read of a file at once.
-const MOST: u64 = 1 << 20;
+/// Most that is read of a file at once: made harmless and written as JSON it still fits into one reply to a lane.
+const MOST: u64 = 128 << 10;
 
 /// Most that a follower gets at once.
 const PART: u64 = 64 << 10;

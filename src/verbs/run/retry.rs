@@ -3,6 +3,8 @@
 //! A rescue verb: no driver calls it, and each use is a decision with its reason. It opens no gate: a job that a
 //! person stopped at one waits there again.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -122,7 +124,7 @@ fn meant(read: &Connection, name: Option<&str>) -> Result<Run> {
 
 fn targets(read: &Connection, run: &Run, request: &RetryRequest) -> Result<Vec<Job>> {
     let mut targets = Vec::new();
-    for name in &request.jobs {
+    for name in request.jobs.iter().collect::<BTreeSet<_>>() {
         let job = find::job(read, run, name)?;
         if !may_be_retried(read, run, &job)? {
             return Err(refusal(&job));
