@@ -77,10 +77,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The records of this process's user; without a home those of this boot, in a private folder for temporary files.
+    /// The records of this process's user; without a home, or with one that can't be written as in some containers,
+    /// those of this boot, in a private folder for temporary files.
     pub fn of_user() -> Ledger {
         let place = UserPlaces::of(|name| std::env::var_os(name)).trust;
-        Ledger { folder: place.or_else(|| Some(temporary()).filter(|folder| files::is_private_or_missing(folder))) }
+        Ledger { folder: place.filter(|folder| files::is_there_or_may_be_made(folder)).or_else(temporary) }
     }
 
     /// What was trusted last. A record that can't be read is none.
@@ -128,6 +129,9 @@ impl Ledger {
 }
 
 /// Where records go without a home.
-fn temporary() -> PathBuf {
-    std::env::temp_dir().join(format!("striatum-trust-{}", crate::os::user_id())).join("trust")
+fn temporary() -> Option<PathBuf> {
+    [std::env::temp_dir(), PathBuf::from("/tmp")]
+        .map(|base| base.join(format!("striatum-trust-{}", crate::os::user_id())).join("trust"))
+        .into_iter()
+        .find(|folder| files::is_private_or_missing(folder) && files::is_there_or_may_be_made(folder))
 }
