@@ -43,6 +43,7 @@ fn tell(output: &Output, report: &PrepareReport) {
         let line = json!({"ts": crate::verbs::ctx::now(), "action": "prepared", "run": report.run, "report": report});
         print(&format!("{line}\n"));
     } else {
-        print(&prepared(&PrepareReport { next: Vec::new(), ..report.clone() }));
+        let next = if report.plans_only { report.next.clone() } else { Vec::new() };
+        print(&prepared(&PrepareReport { next, ..report.clone() }));
     }
 }

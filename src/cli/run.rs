@@ -127,16 +127,28 @@ pub fn prepared(report: &PrepareReport) -> String {
         text.push_str(&format!("{warning}\n"));
     }
     text.push_str(&report.base.as_ref().map(base_text).unwrap_or_default());
-    for command in &report.commands {
+    for command in report.commands.iter().take(COMMANDS) {
         text.push_str(&format!("runs {}\n", cut(command)));
+    }
+    if report.commands.len() > COMMANDS {
+        let more = report.commands.len() - COMMANDS;
+        text.push_str(&format!("runs {more} more; `striatum trust --show` tells all\n"));
     }
     let count = report.needed.len();
     let times = if count == 1 { "time" } else { "times" };
-    let what = if count == 0 { String::new() } else { format!(" ({})", report.needed.join(", ")) };
+    let named = report.needed.iter().take(NEEDS).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if count > NEEDS { ", .." } else { "" };
+    let what = if count == 0 { String::new() } else { format!(" ({named}{more})") };
     text.push_str(&format!("you will be needed: {count} {times}{what}\n"));
     text.push_str(&next_text(&report.next));
     text
 }
+
+/// How many commands are shown.
+const COMMANDS: usize = 20;
+
+/// How many of a person's turns are named.
+const NEEDS: usize = 8;
 
 /// How much of a command is shown; `trust --show` shows all of it.
 const COMMAND_LETTERS: usize = 160;

@@ -90,6 +90,20 @@ fn a_stop_ends_driver_and_lanes_and_resume_gives_a_new_attempt() {
 }
 
 #[test]
+fn a_stop_needs_no_driver() {
+    let repo = TestRepo::new();
+    repo.workflow("w", ONE);
+    repo.agent("draft.1", "hang");
+    repo.start("w");
+    let mut driver = repo.spawn(&["run", "drive", "--interval", "200ms"]);
+    wait_until("the draft is worked on", || repo.effects_of("draft", "start") == 1);
+    driver.kill();
+    repo.json(&["run", "stop"]).ok();
+    wait_until("every process is gone", || repo.processes().is_empty());
+    assert_eq!(repo.rows("SELECT outcome FROM attempt"), ["interrupted", "-"]);
+}
+
+#[test]
 fn resume_says_when_a_stop_file_stands() {
     let repo = TestRepo::new();
     repo.workflow("w", ONE);
@@ -105,6 +119,8 @@ fn resume_says_when_a_stop_file_stands() {
     );
     assert!(next_commands(&resumed)[0].starts_with("rm "));
     assert!(repo.file(".striatum/STOP").exists());
+    let ended = repo.striatum(&["run", "drive"]).exits(5);
+    assert!(ended.lines().last().unwrap().ends_with("/.striatum/STOP stands"), "{ended}");
 }
 
 #[test]
@@ -136,6 +152,9 @@ fn a_write_needs_exactly_one_candidate() {
     let several = repo.json(&["run", "pause"]).refused(2, "ambiguous");
     assert_eq!(several["message"], "several runs are live: w-1, w-2");
     repo.json(&["run", "pause", "--run-id", "w-2"]).ok();
+    assert_eq!(repo.json(&["run", "resume"]).ok().value()["run"], "w-2");
+    repo.json(&["run", "start", "--run-id", "w-1"]).ok();
+    assert_eq!(repo.json(&["run", "start"]).ok().value()["run"], "w-2");
 }
 
 #[test]

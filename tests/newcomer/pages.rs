@@ -94,6 +94,11 @@ fn runs_are_stopped_and_resumed_as_told() {
 }
 
 #[test]
+fn trust_is_asked_for_as_told() {
+    follow("docs/trust.md");
+}
+
+#[test]
 fn every_cause_is_told_with_each_verb_that_ends_it() {
     let page = page("docs/recovery.md");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();

@@ -64,7 +64,14 @@ pub fn amend(ctx: &Ctx, request: &AmendRequest) -> Result<AmendReport> {
     if request.set.is_empty() {
         return Err(Error::new(Code::Usage, "name what changes with --set KEY=VALUE"));
     }
-    let found = find::to_change(ctx, request.run.as_deref())?;
+    ctx.ensure_store()?;
+    let found = ctx.read(|read| match &request.job {
+        // A job's name may tell which run is meant.
+        Some(job) if request.run.is_none() => {
+            find::job_for_writing(read, None, job, |job| !job.settled).map(|(run, _)| run)
+        }
+        _ => find::for_writing(read, request.run.as_deref()),
+    })?;
     ctx.write("run amend", |tx| {
         let run = store::run::get(tx, found.id)?;
         if run.state == RunState::Completed {

@@ -69,7 +69,8 @@ pub struct ControlReport {
 
 /// No new launches; what is held is finished.
 pub fn pause(ctx: &Ctx, request: &PauseRequest) -> Result<ControlReport> {
-    control(ctx, "run pause", request.run.as_deref(), |tx, run| {
+    let fits = |run: &Run| run.paused_at.is_none();
+    control(ctx, "run pause", request.run.as_deref(), fits, |tx, run| {
         if run.paused_at.is_some() {
             return Ok(false);
         }
@@ -80,7 +81,8 @@ pub fn pause(ctx: &Ctx, request: &PauseRequest) -> Result<ControlReport> {
 
 /// Drivers and standbys end, lanes are stopped; what they held is tried again after `run resume`.
 pub fn stop(ctx: &Ctx, request: &StopRequest) -> Result<ControlReport> {
-    control(ctx, "run stop", request.run.as_deref(), |tx, run| {
+    let fits = |run: &Run| run.stop_requested_at.is_none();
+    control(ctx, "run stop", request.run.as_deref(), fits, |tx, run| {
         if run.stop_requested_at.is_some() {
             return Ok(false);
         }
@@ -91,7 +93,8 @@ pub fn stop(ctx: &Ctx, request: &StopRequest) -> Result<ControlReport> {
 
 /// Undoes `pause` and `stop`.
 pub fn resume(ctx: &Ctx, request: &ResumeRequest) -> Result<ControlReport> {
-    control(ctx, "run resume", request.run.as_deref(), |tx, run| {
+    let fits = |run: &Run| run.paused_at.is_some() || run.stop_requested_at.is_some();
+    control(ctx, "run resume", request.run.as_deref(), fits, |tx, run| {
         if run.paused_at.is_none() && run.stop_requested_at.is_none() {
             return Ok(false);
         }
@@ -107,7 +110,7 @@ pub fn cancel(ctx: &Ctx, request: &CancelRequest) -> Result<ControlReport> {
     if request.reason.trim().is_empty() {
         return Err(Error::new(Code::Usage, "`run cancel` needs --reason: it is recorded"));
     }
-    let found = find::to_change(ctx, request.run.as_deref())?;
+    let found = find::to_change(ctx, request.run.as_deref(), |_| false)?;
     let (run, already) = ctx.write("run cancel", |tx| {
         let run = store::run::get(tx, found.id)?;
         let already = run.state == RunState::Canceled;
@@ -124,9 +127,10 @@ fn control(
     ctx: &Ctx,
     verb: &str,
     name: Option<&str>,
+    fits: impl Fn(&Run) -> bool,
     change: impl FnOnce(&Writing<'_>, &Run) -> Result<bool>,
 ) -> Result<ControlReport> {
-    let found = find::to_change(ctx, name)?;
+    let found = find::to_change(ctx, name, fits)?;
     let (run, changed) = ctx.write(verb, |tx| {
         let run = store::run::get(tx, found.id)?;
         refuse_over(&run)?;

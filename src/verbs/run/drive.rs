@@ -415,6 +415,9 @@ fn report(ctx: &Ctx, run: &Run, standing: &Standing) -> Result<DriveReport> {
             ("waiting_human".to_owned(), first, Kind::WaitingHuman.exit())
         }
         (_, Standing::Paused) => (run.state.to_string(), "paused".to_owned(), Kind::Refused.exit()),
+        (_, Standing::Stopped) if run.stop_requested_at.is_none() => {
+            (run.state.to_string(), format!("{} stands", ctx.layout().stop().display()), Kind::Refused.exit())
+        }
         (_, Standing::Stopped) => (run.state.to_string(), "stopped".to_owned(), Kind::Refused.exit()),
         (_, Standing::NotStarted) => (run.state.to_string(), "not started".to_owned(), Kind::Refused.exit()),
         (_, Standing::Moving | Standing::Over) => (run.state.to_string(), "still moving".to_owned(), 0),
@@ -431,6 +434,11 @@ fn next_steps(ctx: &Ctx, run: &Run, standing: &Standing) -> Result<Vec<Next>> {
         Standing::WaitingHuman(waiting) => waiting.clone(),
         Standing::Over if run.state == RunState::NeedsOperator => {
             run.cause.iter().map(|cause| (run.subject.clone().unwrap_or_default(), *cause)).collect()
+        }
+        // A person's file is lifted by a person, and by no verb.
+        Standing::Stopped if run.stop_requested_at.is_none() => {
+            let file = ctx.layout().stop().display().to_string();
+            return Ok(vec![Next::new("person", "lift the stop of the whole store", &["rm", &file])]);
         }
         Standing::Paused | Standing::Stopped => {
             let next = Next::new("operator", "go on", &["striatum", "run", "resume", "--run-id", &run.name]);

@@ -11,7 +11,7 @@ use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 
 /// How many candidates an error lists.
-const SHOWN: u32 = 10;
+const SHOWN: usize = 10;
 
 /// The run that a reading verb means.
 pub fn for_reading(ctx: &Ctx, read: &Connection, name: Option<&str>) -> Result<Run> {
@@ -37,27 +37,39 @@ pub fn if_any(ctx: &Ctx, read: &Connection, name: Option<&str>) -> Result<Option
     for_reading(ctx, read, name).map(Some)
 }
 
-/// The run that a writing verb means, in a store that it may be the first to need.
-pub fn to_change(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+/// The run that a verb means to change, in a store that it may be the first to need: the one that is named, else the
+/// only live one, else the only live one that it would change.
+pub fn to_change(ctx: &Ctx, name: Option<&str>, fits: impl Fn(&Run) -> bool) -> Result<Run> {
     ctx.ensure_store()?;
-    ctx.read(|read| for_writing(read, name))
+    ctx.read(|read| only_one(read, name, fits))
 }
 
 /// The run that a writing verb means.
 pub fn for_writing(read: &Connection, name: Option<&str>) -> Result<Run> {
+    only_one(read, name, |_| false)
+}
+
+fn only_one(read: &Connection, name: Option<&str>, fits: impl Fn(&Run) -> bool) -> Result<Run> {
     if let Some(name) = name {
         return named(read, name);
     }
-    let mut live = store::run::live(read, SHOWN)?;
+    let mut live = store::run::live(read, u32::MAX)?;
+    if live.len() > 1 && live.iter().filter(|run| fits(run)).count() == 1 {
+        live.retain(|run| fits(run));
+    }
     match live.len() {
         0 => Err(no_live_run(read)?),
         1 => Ok(live.remove(0)),
-        _ => {
-            let names: Vec<&str> = live.iter().map(|run| run.name.as_str()).collect();
-            Err(Error::new(Code::Ambiguous, format!("several runs are live: {}", names.join(", ")))
-                .hint("name one with --run-id"))
-        }
+        _ => Err(several(&live)),
     }
+}
+
+fn several(live: &[Run]) -> Error {
+    let names: Vec<&str> = live.iter().take(SHOWN).map(|run| run.name.as_str()).collect();
+    let more = if live.len() > SHOWN { format!(" and {} more", live.len() - SHOWN) } else { String::new() };
+    Error::new(Code::Ambiguous, format!("several runs are live: {}{more}", names.join(", ")))
+        .hint("name one with --run-id")
+        .next(Next::new("anyone", "see what they are", &["striatum", "run", "list"]))
 }
 
 /// A run by its name.

@@ -9,6 +9,7 @@ pub mod files;
 pub mod find;
 pub mod marker;
 pub mod observe;
+pub mod outlook;
 pub mod prepare;
 pub mod retry;
 pub mod start;

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::files::{Files, Folder, Origin};
 pub use super::files::{invalid, load, source, user_config};
+use super::outlook;
 use crate::domain::event::EventType;
-use crate::domain::frozen::{Autonomy, LaneMode, Snapshot, TreeKind};
-use crate::domain::gate::{is_due, tier};
+use crate::domain::frozen::{Autonomy, Snapshot, TreeKind};
 use crate::domain::id::JobId;
 use crate::domain::workflow::trusted;
 use crate::domain::workflow::{Fault, freeze, hash};
@@ -110,10 +110,10 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
         run: name,
         snapshot: frozen.hash,
         jobs: frozen.snapshot.jobs.len(),
-        commands: commands(&frozen.snapshot),
+        commands: outlook::commands(&frozen.snapshot),
         trust_hash: frozen.trust_hash,
         base: frozen.base,
-        needed: needed(&frozen.snapshot),
+        needed: outlook::needed(&frozen.snapshot),
         warnings: warnings.iter().map(ToString::to_string).collect(),
         plans_only: frozen.snapshot.run.autonomy == Autonomy::Plan,
         next: vec![next],
@@ -206,54 +206,4 @@ fn order(snapshot: &Snapshot) -> Vec<usize> {
         }
     }
     order
-}
-
-/// The commands that will run, a line each.
-fn commands(snapshot: &Snapshot) -> Vec<String> {
-    let mut lines: Vec<String> = snapshot
-        .run
-        .lanes
-        .iter()
-        .filter(|(name, lane)| lane.mode != LaneMode::Human && is_used(snapshot, name))
-        .map(|(name, lane)| format!("lane {name}: {}", shown_words(&lane.command)))
-        .collect();
-    for job in &snapshot.jobs {
-        lines.extend(job.verify.iter().map(|argv| format!("verify {}: {}", job.id, shown_words(argv))));
-    }
-    lines
-}
-
-/// A command on one line, without any power over a terminal; a script's lines stay apart.
-fn shown_words(argv: &[String]) -> String {
-    let words = argv.iter().map(|word| {
-        let plain = crate::os::files::escape(word).replace('\n', "\\n");
-        if word.is_empty() || word.contains(char::is_whitespace) { format!("'{plain}'") } else { plain }
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
-fn is_used(snapshot: &Snapshot, lane: &str) -> bool {
-    snapshot.jobs.iter().any(|job| match (&job.lane, &job.role) {
-        (Some(named), _) => named == lane,
-        (None, Some(role)) => snapshot.run.roles.get(role).is_some_and(|role| role.lanes.iter().any(|one| one == lane)),
-        (None, None) => false,
-    })
-}
-
-/// Where a person will be needed.
-fn needed(snapshot: &Snapshot) -> Vec<String> {
-    snapshot
-        .jobs
-        .iter()
-        .filter_map(|job| {
-            let lane = job.lane.as_ref().and_then(|lane| snapshot.run.lanes.get(lane));
-            if is_due(tier(job.kind, job.effect), snapshot.run.autonomy) {
-                Some(format!("gate before {}", job.id))
-            } else if lane.is_some_and(|lane| lane.mode == LaneMode::Human) {
-                Some(format!("work on {}", job.id))
-            } else {
-                None
-            }
-        })
-        .collect()
 }

@@ -37,7 +37,7 @@ pub struct StartReport {
 
 /// Starts a prepared run.
 pub fn start(ctx: &Ctx, request: &StartRequest) -> Result<StartReport> {
-    let run = find::to_change(ctx, request.run.as_deref())?;
+    let run = find::to_change(ctx, request.run.as_deref(), |run| run.state == RunState::Ready)?;
     let warnings = super::files::edited(ctx, &run)?;
     ctx.write("run start", |tx| {
         let run = store::run::get(tx, run.id)?;
@@ -55,6 +55,12 @@ pub fn start(ctx: &Ctx, request: &StartRequest) -> Result<StartReport> {
             }
         }
         let next = Next::new("operator", "take it to done", &["striatum", "run", "drive", "--run-id", &run.name]);
-        Ok(StartReport { run: run.name.clone(), state: RunState::Running, already, warnings, next: vec![next] })
+        Ok(StartReport {
+            run: run.name.clone(),
+            state: store::run::get(tx, run.id)?.state,
+            already,
+            warnings,
+            next: vec![next],
+        })
     })
 }
