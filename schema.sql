@@ -19,7 +19,8 @@ CREATE TABLE run (
   generation INTEGER NOT NULL,                    -- the snapshot in force; rises with `run amend`
   spec TEXT NOT NULL,                             -- the run-level part of that snapshot
   trust TEXT,                                     -- hash over the commands that may run; checked at each launch
-  state TEXT NOT NULL CHECK (state IN ('ready', 'running', 'completed', 'failed', 'canceled', 'needs_operator')),
+  state TEXT NOT NULL                             -- where it is
+    CHECK (state IN ('ready', 'running', 'completed', 'failed', 'canceled', 'needs_operator')),
   cause TEXT,                                     -- needs_operator, failed: the code of section 14
   subject TEXT,                                   -- what the cause is about: a job, a lane, a budget
   reason TEXT,                                    -- one line for people
@@ -58,7 +59,7 @@ CREATE TABLE job (
   spec TEXT NOT NULL,                             -- the frozen job
   reviews INTEGER REFERENCES job (id),            -- the job that this one judges
   state TEXT NOT NULL CHECK (state IN ('waiting', 'queued', 'claimed', 'running', 'completed', 'failed',
-    'waiting_human', 'stale', 'canceled', 'skipped')),
+    'waiting_human', 'stale', 'canceled', 'skipped')), -- where it is
   phase TEXT CHECK (phase IN ('working', 'answered', 'settling')), -- within running
   reason TEXT,                                    -- why it waits, failed or was skipped: a word
   settled INTEGER NOT NULL CHECK (settled IN (0, 1)), -- its successors may go
@@ -113,7 +114,7 @@ CREATE TABLE session (
   run_id INTEGER NOT NULL REFERENCES run (id),    -- whose
   role TEXT NOT NULL,                             -- the kind of worker
   lane TEXT NOT NULL,                             -- the way to execute
-  state TEXT NOT NULL CHECK (state IN ('active', 'closed', 'lost', 'expired')),
+  state TEXT NOT NULL CHECK (state IN ('active', 'closed', 'lost', 'expired')), -- where it is
   fresh INTEGER NOT NULL CHECK (fresh IN (0, 1)), -- does one job only
   driven INTEGER NOT NULL CHECK (driven IN (0, 1)), -- a driver of this run launched or adopted it
   supervised INTEGER NOT NULL CHECK (supervised IN (0, 1)), -- a helper hosts or hosted it
@@ -148,7 +149,7 @@ CREATE TABLE message (
   role TEXT NOT NULL,                             -- who may take it
   lane TEXT,                                      -- none: any lane of the role
   fresh INTEGER NOT NULL CHECK (fresh IN (0, 1)), -- only for a session that holds nothing upstream
-  state TEXT NOT NULL CHECK (state IN ('pending', 'claimed', 'acked', 'done', 'canceled')),
+  state TEXT NOT NULL CHECK (state IN ('pending', 'claimed', 'acked', 'done', 'canceled')), -- where it is
   session_id INTEGER REFERENCES session (id),     -- who took it
   not_before_boot TEXT,                           -- with not_before_ms: not claimable before (cool-down)
   not_before_ms INTEGER,                          -- monotonic milliseconds
@@ -167,7 +168,7 @@ CREATE TABLE lease (
   session_id INTEGER NOT NULL REFERENCES session (id), -- who holds it
   lane TEXT NOT NULL,                             -- for counting the active ones of a lane
   fence INTEGER NOT NULL,                         -- the job's fence when granted
-  state TEXT NOT NULL CHECK (state IN ('active', 'released', 'expired', 'revoked')),
+  state TEXT NOT NULL CHECK (state IN ('active', 'released', 'expired', 'revoked')), -- where it is
   deadline_boot TEXT,                             -- with deadline_ms; none for supervised sessions: a held lock protects
   deadline_ms INTEGER,                            -- monotonic milliseconds
   granted_at INTEGER NOT NULL,                    -- when
@@ -181,9 +182,9 @@ CREATE INDEX lease_session ON lease (session_id, id);                           
 
 -- The helper process that hosts a session's agent.
 CREATE TABLE supervisor (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,           -- never shown
   session_id INTEGER NOT NULL REFERENCES session (id), -- whom it hosts
-  state TEXT NOT NULL CHECK (state IN ('starting', 'attached', 'stopped', 'lost')),
+  state TEXT NOT NULL CHECK (state IN ('starting', 'attached', 'stopped', 'lost')), -- where it is
   recovers INTEGER NOT NULL CHECK (recovers IN (0, 1)), -- it took over from a dead one
   pid INTEGER,                                    -- the helper
   pid_start INTEGER,                              -- its start time in clock ticks
@@ -201,12 +202,13 @@ CREATE INDEX supervisor_session ON supervisor (session_id, id);                 
 
 -- A process started for an attempt.
 CREATE TABLE execution (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,           -- never shown
   job_id INTEGER NOT NULL REFERENCES job (id),    -- for what
   attempt INTEGER NOT NULL,                       -- which try
   session_id INTEGER NOT NULL REFERENCES session (id), -- by whom
-  kind TEXT NOT NULL CHECK (kind IN ('agent', 'verify', 'setup')),
-  state TEXT NOT NULL CHECK (state IN ('starting', 'running', 'exited', 'timed_out', 'lost', 'not_run')),
+  kind TEXT NOT NULL CHECK (kind IN ('agent', 'verify', 'setup')), -- what it is for
+  state TEXT NOT NULL                             -- how far it came
+    CHECK (state IN ('starting', 'running', 'exited', 'timed_out', 'lost', 'not_run')),
   argv_hash TEXT,                                 -- sha256 of the NUL-joined argv; the values are not kept
   pid INTEGER,                                    -- the process
   pid_start INTEGER,                              -- its start time in clock ticks
@@ -227,7 +229,7 @@ CREATE INDEX execution_pid ON execution (pid, pid_start) WHERE pid IS NOT NULL; 
 
 -- A file that an attempt published; its bytes are under artifacts/. Append-only.
 CREATE TABLE artifact (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,           -- never shown
   job_id INTEGER NOT NULL REFERENCES job (id),    -- by which job
   attempt INTEGER NOT NULL,                       -- in which try
   name TEXT NOT NULL,                             -- as `produces` names it
@@ -240,14 +242,15 @@ CREATE TABLE artifact (
 
 -- A judgement of a review. Append-only; those of older generations are void.
 CREATE TABLE verdict (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,           -- never shown
   job_id INTEGER NOT NULL REFERENCES job (id),    -- the review
   attempt INTEGER NOT NULL,                       -- its try
   subject_id INTEGER REFERENCES job (id),         -- the job judged; none for a range
   generation INTEGER NOT NULL,                    -- the subject's generation that was judged
   session_id INTEGER REFERENCES session (id),     -- who judged; none for an override
   decision_id INTEGER REFERENCES decision (id),   -- the override
-  verdict TEXT NOT NULL CHECK (verdict IN ('accept', 'accept_with_findings', 'needs_revision', 'reject')),
+  verdict TEXT NOT NULL                           -- the judgement
+    CHECK (verdict IN ('accept', 'accept_with_findings', 'needs_revision', 'reject')),
   findings TEXT NOT NULL,                         -- list of findings
   findings_hash TEXT NOT NULL,                    -- sha256 of it
   same_model INTEGER NOT NULL CHECK (same_model IN (0, 1)), -- author and reviewer declare the same model
@@ -260,7 +263,8 @@ CREATE TABLE gate (
   id INTEGER PRIMARY KEY AUTOINCREMENT,           -- shown as g3
   run_id INTEGER NOT NULL REFERENCES run (id),    -- whose
   job_id INTEGER NOT NULL REFERENCES job (id),    -- what waits for it
-  state TEXT NOT NULL CHECK (state IN ('pending', 'approved', 'rejected', 'skipped', 'revised', 'expired')),
+  state TEXT NOT NULL                             -- what was decided
+    CHECK (state IN ('pending', 'approved', 'rejected', 'skipped', 'revised', 'expired')),
   tier TEXT NOT NULL CHECK (tier IN ('L0', 'L1', 'L2')), -- why a person is needed
   why TEXT NOT NULL,                              -- in words
   digest TEXT NOT NULL,                           -- sha256 of what was shown

@@ -202,7 +202,28 @@ impl Ctx {
         if !self.layout.config().exists() {
             return Err(no_store(self.layout.project()));
         }
+        if let Some(lock) = self.held_lock()? {
+            return Err(Error::new(Code::StoreReplaced, "the store is gone while a run of it lives")
+                .cause(format!("{} is held", lock.display()))
+                .hint("bring striatum.db back; what lives ends by itself when it needs it"));
+        }
         self.create_store()
+    }
+
+    /// The lock of a driver, a helper or an agent that lives.
+    fn held_lock(&self) -> Result<Option<PathBuf>> {
+        let entries =
+            |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_drivers =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("drive-"));
+        let lanes = entries(&self.layout.scratches())
+            .flat_map(|folder| ["helper.lock", "lane.lock"].map(|lock| folder.join(lock)));
+        for lock in entries(&self.layout.locks()).filter(is_drivers).chain(lanes) {
+            if crate::os::lock::probe(&lock)? == crate::os::lock::Held::Held {
+                return Ok(Some(lock));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes folders and database.

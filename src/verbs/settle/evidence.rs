@@ -23,7 +23,8 @@ pub fn look(ctx: &Ctx, run: RunId) -> Result<Evidence> {
     Ok(Evidence::Intact)
 }
 
-/// Closes a run whose every job is settled: for verbs that settle one without a seal.
+/// Closes a run whose every job is settled: after a seal that did not know that it was the last, and for verbs that
+/// settle a job without one.
 pub fn complete(ctx: &Ctx, run: RunId) -> Result<()> {
     if ctx.read(|read| Ok(store::job::has_open(read, run)?))? {
         return Ok(());

@@ -161,7 +161,9 @@ pub fn seal_now(ctx: &Ctx, hold: &Hold, answer: &Answer, artifacts: &[store::art
         let fresh = unpublished(tx, artifacts)?;
         let sealing = Sealing { answer, artifacts: &fresh, session: hold.session.id, evidence };
         seal::seal(tx, &store::run::get(tx, hold.run.id)?, &job, &sealing)
-    })
+    })?;
+    // Two that seal the last two jobs at once each saw the other's open, and looked at nothing.
+    evidence::complete(ctx, hold.run.id)
 }
 
 /// Artifacts that `work publish` has not recorded before.

@@ -21,6 +21,7 @@ use crate::store::{self, Writing};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::{self, ExitSeen};
+use crate::verbs::settle::evidence;
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::{self, Grant, Laid};
@@ -206,6 +207,10 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
         onward(tx, &store::run::get(tx, run.hold.run.id)?, &session, &now, &order)
     })?;
     crate::os::crash::point("settle.sealed");
+    if matches!(onward, Onward::Closed) {
+        // As after any seal; a driver's next turn does it too.
+        let _ = evidence::complete(&host.ctx, run.hold.run.id);
+    }
     Ok(onward)
 }
 
