@@ -8,6 +8,8 @@ mod support;
 
 #[path = "faults/crash.rs"]
 mod crash;
+#[path = "faults/ground.rs"]
+mod ground;
 #[path = "faults/hostile.rs"]
 mod hostile;
 #[path = "faults/kill.rs"]

@@ -25,7 +25,7 @@ pub mod snapshot;
 pub mod supervisor;
 pub mod verdict;
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -211,11 +211,17 @@ impl Store {
         }
         self.with(|connection| {
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(StoreError::from)?;
+            schema::check_version(&tx)?;
             let writing = Writing { tx, at: stamp.at, principal: stamp.principal };
             let done = body(&writing)?;
             writing.tx.commit().map_err(StoreError::from)?;
             Ok(done)
         })
+    }
+
+    /// Fails when a newer program has upgraded the file meanwhile: for who stays longer than one verb.
+    pub fn check_version(&self) -> StoreResult<()> {
+        self.with(|connection| schema::check_version(connection))
     }
 
     /// A number that changes when another connection commits.
@@ -262,7 +268,11 @@ fn make(path: &Path, made_at: Timestamp) -> StoreResult<()> {
             _ => {}
         }
     }
-    let mut connection = Connection::open_with_flags(&draft, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // For its owner alone, whatever the umask; SQLite gives its companions the same mode.
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    made.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    drop(made);
+    let mut connection = Connection::open_with_flags(&draft, flags())?;
     connection.execute_batch("PRAGMA synchronous = FULL")?;
     schema::create(&mut connection, made_at.0)?;
     connection.close().map_err(|(_, error)| error)?;
