@@ -148,6 +148,8 @@ catalog! {
     FindingRepeated "finding_repeated" Refused;
     /// The same request key with another request.
     RequestReused "request_reused" Refused;
+    /// A request's effect is recorded, its answer is not known.
+    RequestUnfinished "request_unfinished" Refused;
     /// Something is still held.
     StillHeld "still_held" Refused;
     /// A path leaves its folder.

@@ -6,6 +6,8 @@
 
 mod support;
 
+#[path = "faults/clock.rs"]
+mod clock;
 #[path = "faults/crash.rs"]
 mod crash;
 #[path = "faults/ground.rs"]
@@ -14,3 +16,5 @@ mod ground;
 mod hostile;
 #[path = "faults/kill.rs"]
 mod kill;
+#[path = "faults/together.rs"]
+mod together;

@@ -20,8 +20,8 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// Calls a verb through the helper of the lane. When the helper dies meanwhile, the next one is asked the same: what
 /// was said and already stored is said again without effect.
-pub fn call(path: &Path, verb: &str, request: Value) -> Result<Value> {
-    let line = serde_json::to_vec(&Call { verb: verb.to_owned(), request })?;
+pub fn call(path: &Path, verb: &str, request: Value, key: Option<String>) -> Result<Value> {
+    let line = serde_json::to_vec(&Call { verb: verb.to_owned(), request, key })?;
     let end = Instant::now() + Duration::from_millis(HELPER_MS);
     let reply = loop {
         match exchange(path, &line) {

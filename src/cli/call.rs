@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Result};
 use crate::verbs::api::{Verb, Who};
 use crate::verbs::ctx::{self, Ctx};
 use crate::verbs::person::{self, Caller};
+use crate::verbs::request;
 
 /// One invocation of the command line.
 pub struct Session {
@@ -32,14 +33,14 @@ impl Session {
     /// Calls a verb.
     pub fn call<V: Verb>(&self, request: &V) -> Result<V::Report> {
         match (self.lane_socket(), V::WHO) {
-            (Some(socket), _) => through(&socket, request),
+            (Some(socket), _) => through(&socket, request, self.globals.request_id.clone()),
             (None, Who::Person) => self.call_as_person(request),
             (None, Who::Operator) => {
                 let ctx = self.ctx()?;
                 ctx::refuse_lanes(&ctx)?;
-                request.run(&ctx)
+                self.ask(&ctx, request)
             }
-            (None, Who::Anyone | Who::Session) => request.run(&self.ctx()?),
+            (None, Who::Anyone | Who::Session) => self.ask(&self.ctx()?, request),
         }
     }
 
@@ -47,7 +48,12 @@ impl Session {
     pub fn call_as_person<V: Verb>(&self, request: &V) -> Result<V::Report> {
         let ctx = self.operator_ctx()?;
         let how = person::require(&self.caller())?;
-        request.run(&ctx.with_person(how))
+        self.ask(&ctx.with_person(how), request)
+    }
+
+    /// Asks under the caller's key.
+    fn ask<V: Verb>(&self, ctx: &Ctx, request: &V) -> Result<V::Report> {
+        request::ask(ctx, self.globals.request_id.as_deref(), request)
     }
 
     fn caller(&self) -> Caller {
@@ -79,7 +85,7 @@ impl Session {
     pub fn ctx(&self) -> Result<Ctx> {
         let ctx = ctx::open(self.globals.dir.as_deref())?;
         let json = self.globals.json;
-        Ok(ctx.on_notice(move |text| super::output::notice(text, json)).with_request(self.globals.request_id.clone()))
+        Ok(ctx.on_notice(move |text| super::output::notice(text, json)))
     }
 
     /// The store, for verbs that an operator alone may use.
@@ -111,7 +117,7 @@ fn same(one: &Path, other: &Path) -> bool {
     }
 }
 
-fn through<V: Verb>(socket: &Path, request: &V) -> Result<V::Report> {
-    let report = client::call(socket, V::NAME, serde_json::to_value(request)?)?;
+fn through<V: Verb>(socket: &Path, request: &V, key: Option<String>) -> Result<V::Report> {
+    let report = client::call(socket, V::NAME, serde_json::to_value(request)?, key)?;
     Ok(serde_json::from_value(report)?)
 }

@@ -143,6 +143,11 @@ fn ended(report: &DriveReport, output: &Output) {
     }
 }
 
+/// Whether the terminal can't take a line back.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 /// Where a driver's lines go.
 pub struct Screen {
     json: bool,
@@ -159,7 +164,7 @@ impl Screen {
         let now = Instant::now();
         Screen {
             json,
-            is_terminal: std::io::stderr().is_terminal() && !json,
+            is_terminal: std::io::stderr().is_terminal() && !json && !is_dumb(),
             has_live_line: false,
             heartbeat: Duration::from_millis(heartbeat_ms.max(1)),
             last: now,

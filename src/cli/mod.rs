@@ -14,6 +14,7 @@ mod gate;
 mod go;
 mod help;
 mod inbox;
+mod init;
 mod job;
 mod lane;
 mod logs;
@@ -77,6 +78,8 @@ pub struct Globals {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Set up striatum in this repository, with a first workflow
+    Init(init::Init),
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
     /// Let the commands run that config.toml and workflows name
@@ -173,6 +176,7 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
+        Verb::Init(init) => init.run(session, output),
         Verb::Quickstart(quickstart) => quickstart.run(output),
         Verb::Trust(trust) => trust.run(session, output),
         Verb::Completion(completion) => completion.run(output),
@@ -198,5 +202,27 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Lane(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::domain::job::Cause;
+    use crate::verbs::read::ways::{Subject, out_of};
+
+    #[test]
+    fn every_command_that_ends_a_cause_can_be_typed() {
+        let subject =
+            Subject { run: "w-1", job: Some("draft"), role: Some("author"), lane: Some("script"), gate: Some("g1") };
+        // Landing comes with its verb.
+        for cause in Cause::ALL.iter().filter(|cause| **cause != Cause::Landing) {
+            for next in out_of(*cause, &subject) {
+                let typed = Cli::try_parse_from(&next.argv);
+                assert!(typed.is_ok(), "{cause}: {}\n{}", next.argv.join(" "), typed.err().unwrap());
+            }
+        }
     }
 }

@@ -11,8 +11,10 @@
 //!
 //! It is pure and total: no clock, no I/O, no order among rows matters. It never sees a finished job.
 
+use std::collections::BTreeMap;
+
 use super::action::{Action, Launch, Plan, Standing, Surfaced};
-use super::id::SessionId;
+use super::id::{JobId, SessionId};
 use super::job::Cause;
 use super::run::RunState;
 use super::session::{ExecutionState, SupervisorState};
@@ -158,19 +160,50 @@ fn gates(world: &World, plan: &mut Plan) {
 }
 
 /// What may still be launched in this turn.
-struct Room {
+struct Room<'a> {
     run: u32,
     launches: u32,
+    /// By lane: slots of several roles may share one.
+    lanes: BTreeMap<&'a str, u32>,
+}
+
+impl<'a> Room<'a> {
+    /// Idle sessions that will claim soon already use room.
+    fn of(world: &'a World) -> Room<'a> {
+        let claiming = |lane: Option<&str>| {
+            let fits = |session: &&SessionView| lane.is_none_or(|lane| session.lane == lane);
+            let count = world.sessions.iter().filter(fits).filter(|session| will_claim(session, world)).count();
+            u32::try_from(count).unwrap_or(u32::MAX)
+        };
+        let free =
+            |slot: &'a SlotView| (slot.lane.as_str(), slot.free_leases.saturating_sub(claiming(Some(&slot.lane))));
+        Room {
+            run: world.run.free_leases.saturating_sub(claiming(None)),
+            launches: world.run.launches_left,
+            lanes: world.slots.iter().map(free).collect(),
+        }
+    }
+
+    /// One more agent may be launched in the lane.
+    fn has(&self, lane: &str) -> bool {
+        self.run > 0 && self.launches > 0 && self.lanes.get(lane).is_some_and(|left| *left > 0)
+    }
+
+    /// Takes what one launch needs.
+    fn take(&mut self, lane: &str) {
+        self.run = self.run.saturating_sub(1);
+        self.launches = self.launches.saturating_sub(1);
+        if let Some(left) = self.lanes.get_mut(lane) {
+            *left = left.saturating_sub(1);
+        }
+    }
 }
 
 fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     if world.run.is_paused {
         return;
     }
-    let mut room = Room { run: world.run.free_leases, launches: world.run.launches_left };
-    // Idle sessions that will claim soon already use the room that the run has.
-    let claiming = world.sessions.iter().filter(|session| will_claim(session, world)).count();
-    room.run = room.run.saturating_sub(u32::try_from(claiming).unwrap_or(u32::MAX));
+    let mut room = Room::of(world);
     let mut slots: Vec<_> = world.slots.iter().collect();
     slots.sort_by_key(|slot| slot.offers.iter().map(|offer| offer.job).min());
     for slot in slots {
@@ -222,7 +255,7 @@ fn covering_by_role<'a>(world: &'a World, role: &str) -> Option<&'a SessionView>
     by_id(world).into_iter().find(may)
 }
 
-fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, plan: &mut Plan) {
+fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room<'_>, plan: &mut Plan) {
     let mut offers: Vec<&Offer> = slot.offers.iter().collect();
     offers.sort_by_key(|offer| (offer.job, offer.attempt));
     let Some(first) = offers.first() else { return };
@@ -232,12 +265,10 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
     if !surface_block(slot, first, now, plan) {
         return;
     }
-    let mut idle = covering(world, slot, plan);
-    let claiming = world.sessions.iter().filter(|session| session.lane == slot.lane && will_claim(session, world));
-    let mut lane_room = slot.free_leases.saturating_sub(u32::try_from(claiming.count()).unwrap_or(u32::MAX));
+    let mut idle = covering(world, slot, now, plan);
     for offer in offers {
-        if offer.not_before.as_ref().is_some_and(|moment| !moment.is_past(now)) {
-            wake(plan, offer.not_before.as_ref().unwrap_or(now));
+        if let Some(moment) = offer.not_before.as_ref().filter(|_| !is_due(offer, now)) {
+            wake(plan, moment);
             continue;
         }
         if let Some(action) = take_idle(&mut idle, offer) {
@@ -252,16 +283,14 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
             });
             continue;
         }
-        if lane_room == 0 || room.run == 0 || room.launches == 0 {
+        if !room.has(&slot.lane) {
             continue;
         }
         if let Some(author) = slot.blocking_author.filter(|_| offer.is_fresh) {
             plan.surfaced.push(Surfaced::FreshBlocked { job: offer.name.clone(), author });
             continue;
         }
-        lane_room -= 1;
-        room.run -= 1;
-        room.launches -= 1;
+        room.take(&slot.lane);
         plan.actions.push(Action::Launch(launch_of(slot, offer)));
     }
 }
@@ -300,9 +329,13 @@ fn surface_block(slot: &SlotView, first: &Offer, now: &Moment, plan: &mut Plan) 
 }
 
 /// Sessions of the slot that may take an offer, those that a helper hosts first.
-struct Idle<'a>(Vec<&'a SessionView>);
+struct Idle<'a> {
+    sessions: Vec<&'a SessionView>,
+    /// What may be taken now.
+    due: Vec<(JobId, u32)>,
+}
 
-fn covering<'a>(world: &'a World, slot: &SlotView, plan: &Plan) -> Idle<'a> {
+fn covering<'a>(world: &'a World, slot: &SlotView, now: &Moment, plan: &Plan) -> Idle<'a> {
     let reaped: Vec<SessionId> = plan
         .actions
         .iter()
@@ -320,13 +353,29 @@ fn covering<'a>(world: &'a World, slot: &SlotView, plan: &Plan) -> Idle<'a> {
         .filter(|session| !is_orphaned(session) && !reaped.contains(&session.id))
         .collect();
     idle.sort_by_key(|session| (session.supervisor.is_none(), session.id));
-    Idle(idle)
+    let due = slot.offers.iter().filter(|offer| is_due(offer, now)).map(|offer| (offer.job, offer.attempt));
+    Idle { sessions: idle, due: due.collect() }
 }
 
-/// Covers an offer with an idle session, adopting it when nothing hosts it; none when no session is left.
+/// It may be claimed now.
+fn is_due(offer: &Offer, now: &Moment) -> bool {
+    offer.not_before.as_ref().is_none_or(|moment| moment.is_past(now))
+}
+
+/// Covers an offer with an idle session, adopting it when nothing hosts it; none when no session is left. Who was
+/// launched for an offer covers that one, so that no attempt is launched for twice.
 fn take_idle(idle: &mut Idle<'_>, offer: &Offer) -> Option<Option<Action>> {
-    let at = idle.0.iter().position(|session| !offer.is_fresh || session.packets == 0)?;
-    let session = idle.0.remove(at);
+    let this = (offer.job, offer.attempt);
+    let is_meant = |session: &&SessionView| session.offered == Some(this);
+    let is_free = |session: &&SessionView| {
+        session.offered.is_none_or(|other| !idle.due.contains(&other)) && (!offer.is_fresh || session.packets == 0)
+    };
+    let at = idle
+        .sessions
+        .iter()
+        .position(|one| is_meant(one))
+        .or_else(|| idle.sessions.iter().position(|one| is_free(one)))?;
+    let session = idle.sessions.remove(at);
     Some(needs_host(session).then(|| Action::Adopt { session: session.id, job: offer.name.clone() }))
 }
 
@@ -339,6 +388,9 @@ fn end(world: &World, plan: &mut Plan) {
     }
     if !world.has_open_jobs {
         plan.actions.push(Action::Complete);
+        if world.run.state == RunState::NeedsOperator {
+            plan.standing = Standing::Over;
+        }
         return;
     }
     if world.run.is_paused {

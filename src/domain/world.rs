@@ -87,6 +87,8 @@ pub struct SessionView {
     pub helper: LockState,
     /// The agent's lock.
     pub agent: LockState,
+    /// The attempt that it was launched for.
+    pub offered: Option<(JobId, u32)>,
     /// What it holds.
     pub held: Option<HeldWork>,
     /// Packets held so far.

@@ -25,7 +25,7 @@ pub mod snapshot;
 pub mod supervisor;
 pub mod verdict;
 
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -268,11 +268,9 @@ fn make(path: &Path, made_at: Timestamp) -> StoreResult<()> {
             _ => {}
         }
     }
-    // For its owner alone, whatever the umask; SQLite gives its companions the same mode.
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    made.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    drop(made);
-    let mut connection = Connection::open_with_flags(&draft, flags())?;
+    let mut connection = Connection::open_with_flags(&draft, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // What SQLite makes beside a file gets the mode of the file.
+    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
     connection.execute_batch("PRAGMA synchronous = FULL")?;
     schema::create(&mut connection, made_at.0)?;
     connection.close().map_err(|(_, error)| error)?;

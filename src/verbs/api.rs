@@ -50,13 +50,13 @@ macro_rules! verbs {
         /// Every verb with who may ask.
         pub const ALL: &[(&str, Who)] = &[$(($name, Who::$who),)*];
 
-        /// Runs a verb by name, for mouths that get their requests as documents.
-        pub fn dispatch(ctx: &Ctx, name: &str, request: Value) -> Result<Value> {
+        /// Runs a verb by name under the caller's key, for mouths that get their requests as documents.
+        pub fn dispatch(ctx: &Ctx, key: Option<&str>, name: &str, request: Value) -> Result<Value> {
             match name {
                 $($name => {
                     let request: $request = serde_json::from_value(request)
                         .map_err(|error| Error::new(Code::Usage, format!("{name}: {error}")))?;
-                    Ok(serde_json::to_value(request.run(ctx)?)?)
+                    Ok(serde_json::to_value(request::ask(ctx, key, &request)?)?)
                 })*
                 _ => Err(Error::new(Code::Usage, format!("there is no verb {name}"))),
             }
@@ -66,9 +66,10 @@ macro_rules! verbs {
 
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{answer, config, gate, give, lane, read, review, session, take, trust, work, workflow};
+use super::{answer, config, gate, give, init, lane, read, request, review, session, take, trust, work, workflow};
 
 verbs! {
+    "init" Operator init::InitRequest => init::InitReport, init::init;
     "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
     "trust_show" Anyone trust::ShowRequest => trust::TrustReport, trust::show;
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;

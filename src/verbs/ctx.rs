@@ -13,6 +13,7 @@ use crate::os::crash;
 use crate::os::files;
 use crate::os::layout::{Found, Layout, Search, discover};
 use crate::os::lock::{WriteGuard, WriteRequest};
+use crate::store::request::Asked;
 use crate::store::{Connection, Stamp, Store, Writing};
 
 /// How long a verb waits for the store when nothing says otherwise.
@@ -46,6 +47,12 @@ impl Actor {
 /// Where it is said that something takes long.
 type Notice = Box<dyn FnMut(&str)>;
 
+/// A caller's key that goes with the first write.
+struct Reservation {
+    asked: Asked,
+    is_made: bool,
+}
+
 /// What every verb is given.
 pub struct Ctx {
     layout: Layout,
@@ -60,8 +67,7 @@ pub struct Ctx {
     pub actor: Actor,
     /// This program's file, for helpers.
     pub exe: PathBuf,
-    /// The caller's key: the same key gets the first answer again.
-    pub request_id: Option<String>,
+    reservation: RefCell<Option<Reservation>>,
     person: Option<String>,
     notices: RefCell<Notice>,
 }
@@ -80,7 +86,7 @@ impl Ctx {
             clock: Clock,
             actor,
             exe,
-            request_id: None,
+            reservation: RefCell::new(None),
             person: None,
             notices: RefCell::new(Box::new(|_| {})),
         }
@@ -98,7 +104,7 @@ impl Ctx {
             clock: self.clock,
             actor,
             exe: self.exe.clone(),
-            request_id: None,
+            reservation: RefCell::new(None),
             person: None,
             notices: RefCell::new(Box::new(|_| {})),
         }
@@ -144,10 +150,14 @@ impl Ctx {
         self
     }
 
-    /// The caller's key.
-    pub fn with_request(mut self, key: Option<String>) -> Ctx {
-        self.request_id = key;
-        self
+    /// Reserves a caller's key with the next write.
+    pub fn reserve(&self, asked: Asked) {
+        *self.reservation.borrow_mut() = Some(Reservation { asked, is_made: false });
+    }
+
+    /// Whether a write has reserved the caller's key; it is forgotten here.
+    pub fn is_reserved(&self) -> bool {
+        self.reservation.borrow_mut().take().is_some_and(|reservation| reservation.is_made)
     }
 
     /// A person asks; `how` that is known goes into what they decide.
@@ -228,12 +238,27 @@ impl Ctx {
         let guard = self.guard(verb)?;
         let stamp = Stamp { at: self.clock.now(), principal: &principal };
         let done = store.write(&guard, stamp, |tx| {
+            self.reserve_in(tx)?;
             let done = body(tx)?;
             crash::point_of(verb, "uncommitted");
             Ok::<T, Error>(done)
         })?;
+        if let Some(reservation) = self.reservation.borrow_mut().as_mut() {
+            reservation.is_made = true;
+        }
         crash::point_of(verb, "committed");
         Ok(done)
+    }
+
+    /// The caller's key goes with the first effect, or neither.
+    fn reserve_in(&self, tx: &Writing<'_>) -> Result<()> {
+        match self.reservation.borrow().as_ref() {
+            Some(reservation) if !reservation.is_made => {
+                let is_ours = crate::store::request::reserve(tx, &reservation.asked)?;
+                if is_ours { Ok(()) } else { Err(super::request::unfinished(&reservation.asked)) }
+            }
+            _ => Ok(()),
+        }
     }
 
     fn guard(&self, verb: &str) -> Result<WriteGuard> {

@@ -231,8 +231,8 @@ fn a_job_with_several_lanes_is_told_and_skipped_and_whoever_registers_may_take_i
     waits for you: any: ambiguous_lane
     run w-1 -> waiting_human: any: ambiguous_lane
     --- stderr
-    next: striatum run amend any --run-id w-1 --set lane=LANE --reason '...'   # any: ambiguous_lane
-    next: striatum register-session --run-id w-1 --role ROLE --lane LANE   # any: ambiguous_lane
+    next: striatum run amend any --run-id w-1 --set lane=script --reason '...'   # any: ambiguous_lane
+    next: striatum register-session --run-id w-1 --role helper --lane script   # any: ambiguous_lane
     next: striatum take any --run-id w-1   # any: ambiguous_lane
     --- exit 4
     ");

@@ -204,3 +204,34 @@ fn a_gate_of_a_canceled_run_decides_nothing() {
     let refused = repo.json(&["gate", "approve", "g1", "--as-person"]).refused(5, "invalid_transition");
     assert!(refused["message"].as_str().unwrap().contains("expired"), "{refused}");
 }
+
+#[test]
+fn many_at_once_make_one_decision() {
+    let repo = at_the_gate();
+    let typing: Vec<_> = (0..6).map(|_| repo.spawn(&["gate", "approve", "ship", "--as-person"])).collect();
+    for typed in typing {
+        typed.wait().ok();
+    }
+    assert_eq!(repo.count("event WHERE type = 'gate.approved'"), 1);
+    assert_eq!(repo.count("attempt JOIN job ON job.id = attempt.job_id WHERE job.name = 'after'"), 1);
+}
+
+#[test]
+fn a_gate_that_nobody_decided_is_opened_anew() {
+    let repo = at_the_gate();
+    repo.clock(0, 8 * 24 * 3_600_000, None);
+    let driven = repo.drive().exits(4);
+    assert!(driven.stdout.contains("gate g1 expired; it is opened anew"), "{driven}");
+    let refused = repo.json(&["gate", "approve", "g1", "--as-person"]).refused(5, "invalid_transition");
+    assert_eq!(refused["hints"][0], "another gate before ship waits: name the job instead");
+    repo.striatum(&["gate", "approve", "ship", "--as-person"]).ok();
+    repo.drive().ok();
+}
+
+#[test]
+fn a_decision_in_a_paused_run_says_what_keeps_it() {
+    let repo = at_the_gate();
+    repo.striatum(&["run", "pause"]).ok();
+    let approved = repo.json(&["gate", "approve", "ship", "--as-person"]).ok().value();
+    assert_eq!(next_commands(&approved), ["striatum run resume --run-id w-1"]);
+}

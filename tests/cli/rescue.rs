@@ -226,3 +226,17 @@ fn a_pause_lets_what_works_in_the_lane_go_on() {
     repo.go("on");
     driver.wait().ok();
 }
+
+#[test]
+fn a_panel_that_lets_its_failed_reviewers_go_does_not_wait_for_their_accepts() {
+    let second =
+        "\n    [[jobs]]\n    id = \"second\"\n    reviews = \"draft\"\n    lane = \"eyes\"\n    tree = \"none\"
+    max_strikes = 1\n    on_failure = \"continue\"\n";
+    let repo = started(&format!("{REVIEWED}{second}"));
+    repo.agent("second", "fail 'no eyes'");
+    repo.drive().ok();
+    assert_eq!(
+        repo.rows("SELECT name, state, settled FROM job"),
+        ["draft completed 1", "review completed 1", "second failed 1"]
+    );
+}

@@ -131,6 +131,25 @@ fn what_the_caller_has_around_him_does_not_matter() {
     assert_eq!(everything_in(&decoy), before);
 }
 
+#[test]
+fn every_command_that_it_prints_works() {
+    let world = World::new();
+    let printed = world.striatum(&["quickstart"]).ok().stdout;
+    let (_, rest) = printed.split_once("Look around\n").unwrap();
+    let (look, _) = rest.split_once("\n\n").unwrap();
+    let lines: Vec<&str> = look.lines().map(|line| line.split("   # ").next().unwrap().trim()).collect();
+    assert_eq!(lines.len(), 4, "{look}");
+    for line in &lines[1..] {
+        let ended = Ended::of(world.command("sh").args(["-c", &format!("{} && {line}", lines[0])])).ok();
+        assert!(!ended.stdout.is_empty(), "{line}");
+    }
+    let report = world.striatum(&["quickstart", "again", "--json"]).ok().json();
+    for next in report["next"].as_array().unwrap() {
+        let words: Vec<&str> = next["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        Ended::of(world.command(words[0]).args(&words[1..])).ok();
+    }
+}
+
 /// Every path below a folder with its bytes.
 fn everything_in(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();

@@ -27,12 +27,19 @@ pub fn decide(tx: &Writing<'_>, run: &Run, subject: JobId) -> Result<()> {
     }
     let facts: Vec<Seat> = seats.iter().map(|(review, row)| seat(review, row.as_ref())).collect();
     match decide_seats(&facts, subject.spec.quorum) {
-        PanelDecision::Open | PanelDecision::Short => Ok(()),
-        PanelDecision::Pass => pass(tx, run, &seats),
+        PanelDecision::Open => Ok(()),
+        PanelDecision::Short if seats.iter().any(|(review, _)| is_held(review)) => Ok(()),
+        // Every review that failed was let go by its own `on_failure`: nobody could end a wait for more accepts.
+        PanelDecision::Short | PanelDecision::Pass => pass(tx, run, &seats),
         PanelDecision::Reject => reject(tx, run, &subject, &seats),
         PanelDecision::Reopen => send_back(tx, &subject, &seats),
         PanelDecision::RevisionsSpent => spend(tx, run, &seats),
     }
+}
+
+/// Failed, and a person is to say what becomes of it.
+fn is_held(review: &Job) -> bool {
+    review.state == JobState::Failed && !review.settled
 }
 
 /// A review of commits has no job to send back: an accept settles it, anything else ends it.

@@ -340,8 +340,11 @@ fn escalate(ctx: &Ctx, run: RunId, cause: Cause, subject: &str) -> Result<Done> 
 }
 
 fn complete(ctx: &Ctx, run: RunId) -> Result<Done> {
+    let state = || ctx.read(|read| Ok(store::run::get(read, run)?.state));
+    let before = state()?;
     evidence::complete(ctx, run)?;
-    Ok(Done::Changed(None))
+    // What is damaged stays so until somebody mends it.
+    Ok(if state()? == before { Done::Moot } else { Done::Changed(None) })
 }
 
 /// A stale job goes back to the queue: what it did is contained or nothing.

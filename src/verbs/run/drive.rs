@@ -164,7 +164,7 @@ pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
 fn followed(ctx: &Ctx, run: RunId) -> Result<DriveReport> {
     let (run, world) = observe::world(ctx, run)?;
     let plan = reconcile(&world, &ctx.clock.moment());
-    Ok(report(&run, &plan.standing))
+    report(ctx, &run, &plan.standing)
 }
 
 fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport> {
@@ -179,7 +179,7 @@ fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport>
     for surfaced in &plan.surfaced {
         teller.tell(&Told::note(surfaced.line()));
     }
-    let mut report = report(&run, &plan.standing);
+    let mut report = report(ctx, &run, &plan.standing)?;
     if !run.state.is_terminal() {
         report.exit = 0;
     }
@@ -274,7 +274,7 @@ impl<'a> Driver<'a> {
         match plan.standing {
             Standing::Moving => Ok(Turn::Idle(plan)),
             _ if stays => Ok(Turn::Idle(plan)),
-            _ => Ok(Turn::End(report(&run, &plan.standing))),
+            _ => Ok(Turn::End(report(self.ctx, &run, &plan.standing)?)),
         }
     }
 
@@ -403,7 +403,7 @@ fn told(action: &Action, result: &str) -> Told {
 }
 
 /// What a driver's end says.
-pub fn report(run: &Run, standing: &Standing) -> DriveReport {
+fn report(ctx: &Ctx, run: &Run, standing: &Standing) -> Result<DriveReport> {
     let name = run.name.clone();
     let reason = run.reason.clone();
     let (state, why, exit) = match (run.state, standing) {
@@ -425,41 +425,43 @@ pub fn report(run: &Run, standing: &Standing) -> DriveReport {
         Standing::WaitingHuman(waiting) => waiting.clone(),
         _ => Vec::new(),
     };
-    DriveReport { run: name.clone(), state, reason: why, exit, next: next_steps(run, standing), waiting }
+    Ok(DriveReport { run: name.clone(), state, reason: why, exit, next: next_steps(ctx, run, standing)?, waiting })
 }
 
-fn next_steps(run: &Run, standing: &Standing) -> Vec<Next> {
+fn next_steps(ctx: &Ctx, run: &Run, standing: &Standing) -> Result<Vec<Next>> {
     let causes: Vec<(String, Cause)> = match standing {
         Standing::WaitingHuman(waiting) => waiting.clone(),
         Standing::Over if run.state == RunState::NeedsOperator => {
             run.cause.iter().map(|cause| (run.subject.clone().unwrap_or_default(), *cause)).collect()
         }
         Standing::Paused | Standing::Stopped => {
-            return vec![Next::new("operator", "go on", &["striatum", "run", "resume", "--run-id", &run.name])];
+            let next = Next::new("operator", "go on", &["striatum", "run", "resume", "--run-id", &run.name]);
+            return Ok(vec![next]);
         }
         _ => {
-            return vec![Next::new(
-                "anyone",
-                "see what happened",
-                &["striatum", "run", "summary", "--run-id", &run.name],
-            )];
+            let next = Next::new("anyone", "see what happened", &["striatum", "run", "summary", "--run-id", &run.name]);
+            return Ok(vec![next]);
         }
     };
-    match causes.as_slice() {
-        [(subject, cause)] => ways_out(run, subject, *cause),
-        several => {
-            several.iter().flat_map(|(subject, cause)| ways_out(run, subject, *cause).into_iter().next()).collect()
-        }
+    let mut ways = Vec::new();
+    for (subject, cause) in &causes {
+        ways.push(ways_out(ctx, run, subject, *cause)?);
     }
-    .into_iter()
-    .take(MOST_NEXT)
-    .collect()
+    // One thing waits: all that may be said to it. Several: the usual word to each.
+    let each = if ways.len() == 1 { MOST_NEXT } else { 1 };
+    Ok(ways.into_iter().flat_map(|ways| ways.into_iter().take(each)).take(MOST_NEXT).collect())
 }
 
 /// Most commands that one answer proposes.
 const MOST_NEXT: usize = 3;
 
 /// The literal commands that end a cause.
-pub fn ways_out(run: &Run, subject: &str, cause: Cause) -> Vec<Next> {
-    ways::out_of(cause, &ways::Subject { run: &run.name, job: Some(subject), ..ways::Subject::default() })
+fn ways_out(ctx: &Ctx, run: &Run, subject: &str, cause: Cause) -> Result<Vec<Next>> {
+    let job = ctx.read(|read| Ok(store::job::by_name(read, run.id, subject)?))?;
+    let role = job.and_then(|job| job.spec.role);
+    let lanes = role.as_deref().and_then(|role| run.spec.roles.get(role)).map(|role| role.lanes.as_slice());
+    let lane = lanes.and_then(<[String]>::first).or_else(|| run.spec.lanes.keys().next());
+    let lane = if cause == Cause::LaneParked { Some(subject) } else { lane.map(String::as_str) };
+    let subject = ways::Subject { run: &run.name, job: Some(subject), role: role.as_deref(), lane, gate: None };
+    Ok(ways::out_of(cause, &subject))
 }

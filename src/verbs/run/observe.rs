@@ -83,6 +83,7 @@ fn session_view(ctx: &Ctx, run: &Run, row: &SessionRow) -> Result<SessionView> {
         recoveries: row.recoveries,
         helper,
         agent,
+        offered: session.offered,
         held,
         packets: session.packets,
         deadline: session.deadline.clone(),

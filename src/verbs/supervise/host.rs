@@ -150,7 +150,11 @@ pub fn onward(
     now: &crate::domain::time::Moment,
     order: &Order,
 ) -> Result<Onward> {
+    let is_spent = run.launches >= run.spec.budget.launches;
     let reason = match order {
+        Order::GoOn | Order::Abandon if is_spent && claim::choose(tx, run, session, now)?.is_ok() => {
+            format!("{NO_WORK}the run's launches are spent")
+        }
         Order::GoOn | Order::Abandon => match claim::take(tx, run, session, now)? {
             Ok(granted) => return Ok(Onward::Next(granted)),
             Err(NoWork::OneJobDone) => "its job is done".to_owned(),

@@ -83,7 +83,7 @@ fn git_check(ctx: &Ctx) -> Check {
 fn commands(ctx: &Ctx) -> Check {
     let lanes = match lanes(ctx) {
         Ok(lanes) => lanes,
-        Err(error) => return Check::not_run("commands", error.message),
+        Err(error) => return Check::failed("commands", &error),
     };
     let project = ctx.layout().project();
     let installed: Vec<&str> = adapters::NAMES

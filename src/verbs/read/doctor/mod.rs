@@ -9,7 +9,7 @@ mod traces;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::word::word_enum;
-use crate::error::{Code, Next, Result};
+use crate::error::{Code, Error, Next, Result};
 use crate::verbs::Ctx;
 use crate::verbs::ctx::no_store;
 
@@ -65,6 +65,16 @@ impl Check {
 
     fn not_run(check: &str, why: impl Into<String>) -> Check {
         Check { outcome: Outcome::NotRun, ..Check::ok(check, why) }
+    }
+
+    /// A check that came to an error: damage is what it was to find, anything else kept it from looking.
+    fn failed(check: &str, error: &Error) -> Check {
+        let cause = error.causes.first().map_or(String::new(), |cause| format!(": {cause}"));
+        let what = format!("{}{cause}", error.message);
+        if error.code != Code::StoreCorrupt {
+            return Check::not_run(check, what);
+        }
+        Check::found(check, "it stopped at the damage", vec![Finding::new(error.code.word(), what, "the store", None)])
     }
 
     /// A check with what it found; nothing found is ok.
@@ -130,7 +140,7 @@ pub fn doctor(ctx: &Ctx, request: &DoctorRequest) -> Result<DoctorReport> {
 }
 
 /// The file can't even be opened.
-fn damaged(ctx: &Ctx, error: &crate::error::Error) -> Check {
+fn damaged(ctx: &Ctx, error: &Error) -> Check {
     let path = ctx.layout().db().display().to_string();
     let aside = format!("{path}.damaged");
     let fix =

@@ -38,12 +38,9 @@ pub fn checks(ctx: &Ctx) -> Vec<Check> {
     ]
 }
 
-/// A check that reads; an error of reading means that it could not run.
+/// A check that reads.
 fn run(ctx: &Ctx, name: &str, check: impl FnOnce(&Ctx, &Connection) -> Result<Check>) -> Check {
-    ctx.read(|read| check(ctx, read)).unwrap_or_else(|error| {
-        let cause = error.causes.first().map_or(String::new(), |cause| format!(": {cause}"));
-        Check::not_run(name, format!("{}{cause}", error.message))
-    })
+    ctx.read(|read| check(ctx, read)).unwrap_or_else(|error| Check::failed(name, &error))
 }
 
 fn schema_check(ctx: &Ctx, read: &Connection) -> Result<Check> {

@@ -25,7 +25,7 @@ const BYTES: i64 = 256 << 20;
 
 /// Everything beside the database.
 pub fn checks(ctx: &Ctx, request: &DoctorRequest) -> Vec<Check> {
-    let run = |name: &str, found: Result<Check>| found.unwrap_or_else(|error| Check::not_run(name, error.message));
+    let run = |name: &str, found: Result<Check>| found.unwrap_or_else(|error| Check::failed(name, &error));
     vec![
         run("helpers", helpers(ctx)),
         run("processes", processes(ctx)),
