@@ -21,8 +21,8 @@ const SCHEMA: &str = "striatum.trust/1";
 pub struct Record {
     /// The form.
     pub schema: String,
-    /// The file, or the store of a snapshot.
-    pub about: PathBuf,
+    /// The file, or the store of a snapshot, as it is shown: the record's own name is made of its very bytes.
+    pub about: String,
     /// Hash over the lines.
     pub hash: String,
     /// What runs or widens, as it was shown.
@@ -46,16 +46,19 @@ pub enum Subject<'a> {
 
 impl Subject<'_> {
     fn name(self) -> String {
+        let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
         let key = match self {
-            Subject::File(path) => format!("file\0{}", path.display()),
-            Subject::Snapshot(root, hash) => format!("snapshot\0{}\0{hash}", root.display()),
+            Subject::File(path) => [b"file\0".to_vec(), bytes(path)].concat(),
+            Subject::Snapshot(root, hash) => {
+                [b"snapshot\0".to_vec(), bytes(root), b"\0".to_vec(), hash.into()].concat()
+            }
         };
-        format!("{}.json", sha256_hex(key.as_bytes()))
+        format!("{}.json", sha256_hex(&key))
     }
 
-    fn about(&self) -> &Path {
+    fn about(&self) -> String {
         match self {
-            Subject::File(path) | Subject::Snapshot(path, _) => path,
+            Subject::File(path) | Subject::Snapshot(path, _) => path.display().to_string(),
         }
     }
 }
@@ -104,7 +107,7 @@ impl Ledger {
         let folder = self.folder()?;
         let record = Record {
             schema: SCHEMA.to_owned(),
-            about: subject.about().to_owned(),
+            about: subject.about(),
             hash: hash.to_owned(),
             lines: lines.to_vec(),
             granted_at: grant.at,
