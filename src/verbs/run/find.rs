@@ -130,7 +130,7 @@ pub fn job_for_writing(
     if having.is_empty() {
         return Err(Error::new(Code::NotFound, format!("no live run has a job {name}")));
     }
-    let names: Vec<&str> = having.iter().take(SHOWN as usize).map(|(run, _)| run.name.as_str()).collect();
+    let names: Vec<&str> = having.iter().take(SHOWN).map(|(run, _)| run.name.as_str()).collect();
     Err(Error::new(Code::Ambiguous, format!("several live runs have a job {name}: {}", names.join(", ")))
         .hint("name one with --run-id"))
 }
