@@ -297,7 +297,7 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room<'_>
 
 /// A session of the slot is given up in this turn: what it was launched for is known only in the next.
 fn loses_a_session(world: &World, slot: &SlotView, plan: &Plan) -> bool {
-    let is_lost = |id: SessionId| plan.actions.iter().any(|action| *action == Action::MarkLost { session: id });
+    let is_lost = |id: SessionId| plan.actions.contains(&Action::MarkLost { session: id });
     let mut of_slot = world.sessions.iter().filter(|session| session.role == slot.role && session.lane == slot.lane);
     of_slot.any(|session| is_lost(session.id))
 }
@@ -370,11 +370,7 @@ fn take_idle(idle: &mut Idle<'_>, offer: &Offer) -> Option<Option<Action>> {
     let is_free = |session: &&SessionView| {
         session.offered.is_none_or(|other| !idle.due.contains(&other)) && (!offer.is_fresh || session.packets == 0)
     };
-    let at = idle
-        .sessions
-        .iter()
-        .position(|one| is_meant(one))
-        .or_else(|| idle.sessions.iter().position(|one| is_free(one)))?;
+    let at = idle.sessions.iter().position(is_meant).or_else(|| idle.sessions.iter().position(is_free))?;
     let session = idle.sessions.remove(at);
     Some(needs_host(session).then(|| Action::Adopt { session: session.id, job: offer.name.clone() }))
 }
