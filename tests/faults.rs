@@ -6,9 +6,15 @@
 
 mod support;
 
+#[path = "faults/clock.rs"]
+mod clock;
 #[path = "faults/crash.rs"]
 mod crash;
+#[path = "faults/ground.rs"]
+mod ground;
 #[path = "faults/hostile.rs"]
 mod hostile;
 #[path = "faults/kill.rs"]
 mod kill;
+#[path = "faults/together.rs"]
+mod together;

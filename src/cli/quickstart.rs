@@ -81,7 +81,7 @@ fn told(report: &QuickstartReport, program: &str) -> String {
         text.push_str(&job_text(job));
     }
     if let Some(result) = &report.result {
-        text.push_str(&format!("\nThe result\n  {}\n", result.display()));
+        text.push_str(&format!("\nThe result\n  cat {}\n", word(result)));
     }
     text.push_str(&look_text(report, program));
     text

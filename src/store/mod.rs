@@ -211,11 +211,17 @@ impl Store {
         }
         self.with(|connection| {
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(StoreError::from)?;
+            schema::check_version(&tx)?;
             let writing = Writing { tx, at: stamp.at, principal: stamp.principal };
             let done = body(&writing)?;
             writing.tx.commit().map_err(StoreError::from)?;
             Ok(done)
         })
+    }
+
+    /// Fails when a newer program has upgraded the file meanwhile: for who stays longer than one verb.
+    pub fn check_version(&self) -> StoreResult<()> {
+        self.with(|connection| schema::check_version(connection))
     }
 
     /// A number that changes when another connection commits.

@@ -51,6 +51,19 @@ pub fn recognise(connection: &Connection) -> Result<Recognised, StoreError> {
     }
 }
 
+/// Fails when the open file is no longer of this version.
+pub fn check_version(connection: &Connection) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached("PRAGMA user_version")?;
+    if statement.query_row([], |row| row.get::<_, i64>(0))? == USER_VERSION {
+        return Ok(());
+    }
+    match recognise(connection)? {
+        Recognised::Current => Ok(()),
+        Recognised::Older(version) => Err(StoreError::Foreign(version)),
+        Recognised::Empty => Err(StoreError::Foreign(0)),
+    }
+}
+
 fn table_count(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?)
 }

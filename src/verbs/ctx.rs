@@ -2,7 +2,7 @@
 //!
 //! The store is opened when it is first needed. This file does not know any verb.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub struct Ctx {
     store: OnceCell<Store>,
     pooled: bool,
     user_settings: bool,
-    busy_ms: u64,
+    busy_ms: Cell<u64>,
     /// The clock.
     pub clock: Clock,
     /// Who asks.
@@ -82,7 +82,7 @@ impl Ctx {
             store: OnceCell::new(),
             pooled: false,
             user_settings: true,
-            busy_ms: BUSY_MS,
+            busy_ms: Cell::new(BUSY_MS),
             clock: Clock,
             actor,
             exe,
@@ -100,7 +100,7 @@ impl Ctx {
             store: OnceCell::new(),
             pooled: self.pooled,
             user_settings: self.user_settings,
-            busy_ms: self.busy_ms,
+            busy_ms: self.busy_ms.clone(),
             clock: self.clock,
             actor,
             exe: self.exe.clone(),
@@ -134,9 +134,14 @@ impl Ctx {
     }
 
     /// Waits this long for a busy store.
-    pub fn with_busy(mut self, ms: u64) -> Ctx {
-        self.busy_ms = ms;
+    pub fn with_busy(self, ms: u64) -> Ctx {
+        self.busy_ms.set(ms);
         self
+    }
+
+    /// Waits this long for a busy store from now on.
+    pub fn wait_for_store(&self, ms: u64) {
+        self.busy_ms.set(ms);
     }
 
     /// Where to say that something takes long.
@@ -189,7 +194,7 @@ impl Ctx {
             return Ok(store);
         }
         let path = self.layout.db();
-        let busy = Duration::from_millis(self.busy_ms);
+        let busy = Duration::from_millis(self.busy_ms.get());
         let store = if self.pooled { Store::open_pool(&path, busy)? } else { Store::open(&path, busy)? };
         Ok(self.store.get_or_init(|| store))
     }
@@ -232,7 +237,7 @@ impl Ctx {
             files::create_private_dirs(self.layout.root(), &folder)?;
         }
         let guard = self.guard("init")?;
-        let store = Store::create(&self.layout.db(), self.clock.now(), Duration::from_millis(self.busy_ms))?;
+        let store = Store::create(&self.layout.db(), self.clock.now(), Duration::from_millis(self.busy_ms.get()))?;
         drop(guard);
         let _ = self.store.set(store);
         Ok(())
@@ -278,7 +283,7 @@ impl Ctx {
     }
 
     fn guard(&self, verb: &str) -> Result<WriteGuard> {
-        let request = WriteRequest { verb, timeout_ms: self.busy_ms };
+        let request = WriteRequest { verb, timeout_ms: self.busy_ms.get() };
         let guard = WriteGuard::acquire(&self.layout.write_lock(), request, &mut |holder| {
             self.notice(&format!("waiting for the store: {holder} is writing"));
         })?;

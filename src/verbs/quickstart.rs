@@ -26,9 +26,6 @@ pub use story::{AttemptStory, JobStory};
 const WORKFLOW: &str = "map";
 /// The job whose artifact is the result, and the artifact.
 const RESULT: (&str, &str) = ("synthesis", "document");
-/// Where a home can't be written, as in some containers.
-const ELSEWHERE: &str =
-    "what you trust is kept in your home; for a look, name another place for it: XDG_STATE_HOME=/tmp/state";
 /// Longest time between two looks of the driver, in milliseconds.
 const INTERVAL_MS: u64 = 15_000;
 
@@ -90,7 +87,7 @@ fn open(exe: PathBuf, folder: &std::path::Path) -> Result<Ctx> {
 
 fn begin(ctx: &Ctx, teller: &mut dyn Teller) -> Result<String> {
     for file in [ctx.layout().config(), ctx.layout().workflows().join(format!("{WORKFLOW}.toml"))] {
-        trust::grant_written(ctx, &file, "quickstart").map_err(|error| error.hint(ELSEWHERE))?;
+        trust::grant_written(ctx, &file, "quickstart")?;
     }
     let prepared = prepare(ctx, &PrepareRequest { workflow: WORKFLOW.to_owned(), ..PrepareRequest::default() })?;
     teller.tell(&Told::note(format!("prepared {}: {} jobs", prepared.run, prepared.jobs)));

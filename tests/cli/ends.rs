@@ -253,9 +253,9 @@ fn the_stop_file_ends_the_driver_and_only_its_removal_lets_it_go_on() {
     insta::assert_snapshot!(driver, @r"
     $ striatum run drive --interval 500ms
     launched maker/script for job (s1)
-    run w-1 -> running: stopped
+    run w-1 -> running: <root>/repo/.striatum/STOP stands
     --- stderr
-    next: striatum run resume --run-id w-1   # go on
+    next: rm <root>/repo/.striatum/STOP   # lift the stop of the whole store
     --- exit 5
     ");
     repo.drive().exits(5);

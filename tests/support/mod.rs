@@ -36,26 +36,38 @@ pub const STRIATUM: &str = env!("CARGO_BIN_EXE_striatum");
 /// A repository with a home, an environment and an agent of its own. Whatever it started ends with it.
 pub struct TestRepo {
     root: TempDir,
+    place: PathBuf,
     decoy: Decoy,
 }
 
 impl TestRepo {
     /// A new git repository with an empty `.striatum/config.toml`.
     pub fn new() -> TestRepo {
-        let repo = TestRepo::bare();
+        TestRepo::at("repo")
+    }
+
+    /// The same in a folder of another name, or deeper.
+    pub fn at(place: impl AsRef<Path>) -> TestRepo {
+        let repo = TestRepo::bare_at(place.as_ref());
         repo.write(".striatum/config.toml", "");
         repo
     }
 
     /// A new git repository that has never seen striatum.
     pub fn bare() -> TestRepo {
+        TestRepo::bare_at(Path::new("repo"))
+    }
+
+    fn bare_at(place: &Path) -> TestRepo {
         let root = tempfile::Builder::new().prefix("striatum-test-").tempdir().unwrap();
-        let folders = ["repo", "home", "config", "state", "data", "cache", "runtime", "tmp", "agent/do"];
+        std::fs::create_dir_all(root.path().join(place)).unwrap();
+        let folders = ["home", "config", "state", "data", "cache", "runtime", "tmp", "agent/do"];
         for folder in folders {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         let decoy = Decoy::new(&root.path().join("decoy"));
-        let repo = TestRepo { root, decoy };
+        let place = root.path().join(place);
+        let repo = TestRepo { root, place, decoy };
         repo.install_agent();
         let made = repo.git(&["init", "--quiet", "--initial-branch=main", "."]);
         assert!(made.status.success(), "git init: {}", String::from_utf8_lossy(&made.stderr));
@@ -69,7 +81,7 @@ impl TestRepo {
 
     /// The repository's work tree.
     pub fn path(&self) -> PathBuf {
-        self.root.path().join("repo")
+        self.place.clone()
     }
 
     /// A file or folder in the work tree.

@@ -89,6 +89,13 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, Fault> {
     write().map_err(fault)
 }
 
+/// Whether a folder is there, or could be made: then this user may write the nearest folder above it.
+pub fn is_there_or_may_be_made(path: &Path) -> bool {
+    let Some(there) = path.ancestors().find(|above| above.symlink_metadata().is_ok()) else { return false };
+    let writable = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    there.is_dir() && (there == path || rustix::fs::access(there, writable).is_ok())
+}
+
 /// Whether nobody else could have put anything into a folder, or the folder it lies in: both are this user's alone,
 /// or not there yet.
 pub fn is_private_or_missing(path: &Path) -> bool {

@@ -47,6 +47,12 @@ pub enum LayoutError {
         /// The file system's name.
         kind: String,
     },
+    /// Packets, prompts and commands name paths as text.
+    #[error("{} is no UTF-8 text, and agents are told their folders as text", path.display())]
+    NotText {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Named by the user, and the committed folder of a linked worktree, which is never a store.
     #[error("{} is the committed folder of a linked worktree; the store is {}", path.display(), store.display())]
     LinkedWorktree {
@@ -80,8 +86,11 @@ pub(super) fn check(root: &Path) -> Result<(), LayoutError> {
     check_file_system(root)
 }
 
-/// Checks the file system of a folder, or of the nearest one above it that is there.
+/// Checks the name and the file system of a folder, or of the nearest one above it that is there.
 pub(super) fn check_file_system(path: &Path) -> Result<(), LayoutError> {
+    if path.to_str().is_none() {
+        return Err(LayoutError::NotText { path: path.to_owned() });
+    }
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
     match kind_of(there)? {
         Some(kind) => Err(LayoutError::Network { path: path.to_owned(), kind }),

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::{Code, Error, Result};
+use crate::os::Fault;
 use crate::os::env::is_gits;
 
 /// A file of the project: path, text, whether it can be executed.
@@ -71,14 +72,13 @@ pub fn make(git: &Git, folder: &Path) -> Result<()> {
 }
 
 fn write(folder: &Path, (path, text, executable): &File) -> Result<()> {
-    let path: PathBuf = folder.join(path);
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
+    let path = folder.join(path);
     let mode = if *executable { 0o755 } else { 0o644 };
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
-    file.write_all(text.as_bytes())?;
-    Ok(())
+    let made = || {
+        std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?.write_all(text.as_bytes())
+    };
+    Ok(made().map_err(Fault::at("write", &path))?)
 }
 
 impl Git {

@@ -126,6 +126,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     if request.dry_run {
         return dry_run(ctx, &run, teller);
     }
+    ctx.wait_for_store(run.spec.limits.busy_ms);
     let marker = marker::take(ctx, &run, request, teller)?;
     let Some(marker) = marker else { return followed(ctx, run.id) };
     let mut driver = Driver::new(ctx, run.id, request, teller)?;
@@ -260,6 +261,7 @@ impl<'a> Driver<'a> {
 
     fn turn(&mut self) -> Result<Turn> {
         self.waiter.seen(self.ctx)?;
+        self.ctx.store()?.check_version()?;
         let (run, world) = observe::world(self.ctx, self.run)?;
         self.waiter.follow(world_helpers(self.ctx, &world)?);
         let plan = reconcile(&world, &self.ctx.clock.moment());

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use super::inbox::Inbox;
+use super::inbox::{Desk, Inbox};
 use super::orders::{Order, Orders};
 use super::{life, recover, resident};
 use crate::domain::event::EventType;
@@ -64,10 +64,23 @@ pub enum Onward {
     Closed,
 }
 
+/// How long a helper waits for a busy store with its own words, in milliseconds: it must not leave its agent for that.
+const PATIENCE_MS: u64 = 10 * 60_000;
+
+impl Host<'_> {
+    /// Answers what the agent asks; the agent itself is told when the store is busy for longer than the run allows.
+    pub fn serve(&mut self, desk: &Desk, busy_ms: u64) -> usize {
+        self.ctx.wait_for_store(busy_ms);
+        let served = self.inbox.serve(&self.ctx, desk);
+        self.ctx.wait_for_store(PATIENCE_MS);
+        served
+    }
+}
+
 /// Lives a helper's life; returns when the session is closed or was taken away.
 pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn Inbox) -> Result<()> {
     let mut host = Host {
-        ctx: Rc::new(ctx.as_actor(Actor::Session(assignment.session))),
+        ctx: Rc::new(ctx.as_actor(Actor::Session(assignment.session)).with_busy(PATIENCE_MS)),
         session: assignment.session,
         lane_lock: locks.lane,
         inbox,

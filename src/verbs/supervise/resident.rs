@@ -42,6 +42,8 @@ struct Resident {
     log: BoundedLog,
     /// What it holds, its execution row, and when that must be done.
     current: Option<Current>,
+    /// How long what it asks waits for a busy store.
+    busy_ms: u64,
     /// When it must have done something, while it holds nothing.
     patience: Moment,
 }
@@ -100,7 +102,7 @@ fn start(host: &mut Host<'_>) -> Result<std::result::Result<Resident, String>> {
     };
     let log = BoundedLog::new(&folder.output(), OUTPUT_LIMIT);
     let patience = host.ctx.clock.moment().after(lane.timeout_ms);
-    Ok(Ok(Resident { launched, folder, lane, log, current: None, patience }))
+    Ok(Ok(Resident { launched, folder, lane, log, current: None, busy_ms: run.spec.limits.busy_ms, patience }))
 }
 
 /// What a resident agent is told.
@@ -200,7 +202,7 @@ fn wait_once(host: &mut Host<'_>, resident: &mut Resident, timeout_ms: u64) -> R
     if spoke {
         copy_terminal(resident)?;
     }
-    if host.inbox.serve(&host.ctx, &desk) > 0 {
+    if host.serve(&desk, resident.busy_ms) > 0 {
         resident.patience = host.ctx.clock.moment().after(resident.lane.timeout_ms);
     }
     Ok(())

@@ -83,7 +83,7 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
             deadline = sooner(deadline, now.after(watch.hold.run.spec.limits.starting_ms));
         }
         if watch.agent.has_ended() {
-            host.inbox.serve(&host.ctx, &desk);
+            host.serve(&desk, watch.hold.run.spec.limits.busy_ms);
             return Ok(Watched::Exited);
         }
         match host.orders.look(&host.ctx, true)? {
@@ -132,7 +132,7 @@ fn wait_once(host: &mut Host<'_>, watch: &Watch<'_>, timeout_ms: u64, desk: &Des
     set.wait(Some(timeout_ms))?;
     let is_asked = inbox.is_some_and(|number| set.is_ready(number));
     drop(set);
-    Ok(is_asked && host.inbox.serve(&host.ctx, desk) > 0)
+    Ok(is_asked && host.serve(desk, watch.hold.run.spec.limits.busy_ms) > 0)
 }
 
 /// Awaits verification commands on behalf of a helper, which goes on obeying its orders.

@@ -21,8 +21,8 @@ const SCHEMA: &str = "striatum.trust/1";
 pub struct Record {
     /// The form.
     pub schema: String,
-    /// The file, or the store of a snapshot.
-    pub about: PathBuf,
+    /// The file, or the store of a snapshot, as it is shown: the record's own name is made of its very bytes.
+    pub about: String,
     /// Hash over the lines.
     pub hash: String,
     /// What runs or widens, as it was shown.
@@ -46,16 +46,19 @@ pub enum Subject<'a> {
 
 impl Subject<'_> {
     fn name(self) -> String {
+        let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
         let key = match self {
-            Subject::File(path) => format!("file\0{}", path.display()),
-            Subject::Snapshot(root, hash) => format!("snapshot\0{}\0{hash}", root.display()),
+            Subject::File(path) => [b"file\0".to_vec(), bytes(path)].concat(),
+            Subject::Snapshot(root, hash) => {
+                [b"snapshot\0".to_vec(), bytes(root), b"\0".to_vec(), hash.into()].concat()
+            }
         };
-        format!("{}.json", sha256_hex(key.as_bytes()))
+        format!("{}.json", sha256_hex(&key))
     }
 
-    fn about(&self) -> &Path {
+    fn about(&self) -> String {
         match self {
-            Subject::File(path) | Subject::Snapshot(path, _) => path,
+            Subject::File(path) | Subject::Snapshot(path, _) => path.display().to_string(),
         }
     }
 }
@@ -77,10 +80,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The records of this process's user; without a home those of this boot, in a private folder for temporary files.
+    /// The records of this process's user; without a home, or with one that can't be written as in some containers,
+    /// those of this boot, in a private folder for temporary files.
     pub fn of_user() -> Ledger {
         let place = UserPlaces::of(|name| std::env::var_os(name)).trust;
-        Ledger { folder: place.or_else(|| Some(temporary()).filter(|folder| files::is_private_or_missing(folder))) }
+        Ledger { folder: place.filter(|folder| files::is_there_or_may_be_made(folder)).or_else(temporary) }
     }
 
     /// What was trusted last. A record that can't be read is none.
@@ -103,7 +107,7 @@ impl Ledger {
         let folder = self.folder()?;
         let record = Record {
             schema: SCHEMA.to_owned(),
-            about: subject.about().to_owned(),
+            about: subject.about(),
             hash: hash.to_owned(),
             lines: lines.to_vec(),
             granted_at: grant.at,
@@ -128,6 +132,9 @@ impl Ledger {
 }
 
 /// Where records go without a home.
-fn temporary() -> PathBuf {
-    std::env::temp_dir().join(format!("striatum-trust-{}", crate::os::user_id())).join("trust")
+fn temporary() -> Option<PathBuf> {
+    [std::env::temp_dir(), PathBuf::from("/tmp")]
+        .map(|base| base.join(format!("striatum-trust-{}", crate::os::user_id())).join("trust"))
+        .into_iter()
+        .find(|folder| files::is_private_or_missing(folder) && files::is_there_or_may_be_made(folder))
 }
