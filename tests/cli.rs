@@ -26,6 +26,10 @@ mod gate;
 mod init;
 #[path = "cli/job.rs"]
 mod job;
+#[path = "cli/lanes.rs"]
+mod lanes;
+#[path = "cli/panel.rs"]
+mod panel;
 #[path = "cli/person.rs"]
 mod person;
 #[path = "cli/request.rs"]

@@ -151,3 +151,36 @@ fn writers_that_are_killed_at_any_moment_leave_a_sound_store() {
     assert!(held <= 1, "{held}");
     repo.register("maker", "hand");
 }
+
+#[test]
+fn the_log_stays_bounded_beside_a_reader_that_never_ends() {
+    let repo = with_jobs(8);
+    let workers = register(&repo, 8);
+    let mut reader = crate::support::connect(&repo.db());
+    let reading = reader.transaction().unwrap();
+    let count = |reading: &rusqlite::Connection| -> i64 {
+        reading.query_row("SELECT count(*) FROM event", (), |row| row.get(0)).unwrap()
+    };
+    let before = count(&reading);
+    let script =
+        r#"for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do "$1" work heartbeat --fence "$2" > /dev/null || exit 1; done"#;
+    let running: Vec<Running> = workers
+        .into_iter()
+        .map(|mut worker| {
+            worker.claims();
+            let fence = worker.fence.unwrap().to_string();
+            let mut command = repo.command_of("sh", &["-c", script, "worker", STRIATUM, &fence]);
+            command.env("STRIATUM_SESSION", &worker.session).env("STRIATUM_TOKEN_FILE", &worker.token_file);
+            repo.spawn_command(command)
+        })
+        .collect();
+    for worker in running {
+        worker.wait().ok();
+    }
+    assert_eq!(count(&reading), before, "a read is of one moment");
+    drop(reading);
+    drop(reader);
+    let log = std::fs::metadata(repo.dir().join("striatum.db-wal")).unwrap().len();
+    assert!(log < 32 * 1024 * 1024, "{log} bytes");
+    assert_eq!(repo.rows("PRAGMA integrity_check"), ["ok"]);
+}
