@@ -1,5 +1,5 @@
 //! Properties of the pure centre: whatever goes in, these hold.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 #[path = "model/lively.rs"]
 mod lively;

@@ -218,14 +218,16 @@ fn place(world: &mut World, number: i64, part: Part) {
 }
 
 pub fn launches(plan: &Plan) -> Vec<&Launch> {
-    let launch = |action| match action {
-        &Action::Launch(ref launch) => Some(launch),
-        _ => None,
-    };
-    plan.actions.iter().filter_map(launch).collect()
+    let mut launches = Vec::new();
+    for action in &plan.actions {
+        if let Action::Launch(launch) = action {
+            launches.push(launch);
+        }
+    }
+    launches
 }
 
-fn session_of<'a>(world: &'a World, id: SessionId) -> &'a SessionView {
+fn session_of(world: &World, id: SessionId) -> &SessionView {
     world.sessions.iter().find(|session| session.id == id).unwrap()
 }
 
@@ -235,7 +237,7 @@ fn is_hosted(session: &SessionView) -> bool {
 
 /// The same rows in another order.
 fn turned(world: &World, by: usize) -> World {
-    fn turn<T>(rows: &mut Vec<T>, by: usize) {
+    fn turn<T>(rows: &mut [T], by: usize) {
         if !rows.is_empty() {
             let by = by % rows.len();
             rows.rotate_left(by);

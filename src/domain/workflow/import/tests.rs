@@ -1,4 +1,7 @@
+//! Workflows of the daemon-based system, read and written anew.
+
 #![expect(clippy::unwrap_used, reason = "tests")]
+
 use super::super::{Inputs, Source, read};
 use super::*;
 
