@@ -21,7 +21,7 @@ CREATE TABLE run (
   trust TEXT,                                     -- hash over the commands that may run; checked at each launch
   state TEXT NOT NULL                             -- where it is
     CHECK (state IN ('ready', 'running', 'completed', 'failed', 'canceled', 'needs_operator')),
-  cause TEXT,                                     -- needs_operator, failed: the code of section 14
+  cause TEXT,                                     -- needs_operator, failed: why, as a word     
   subject TEXT,                                   -- what the cause is about: a job, a lane, a budget
   reason TEXT,                                    -- one line for people
   paused_at INTEGER,                              -- no new launches while set

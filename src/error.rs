@@ -26,7 +26,7 @@ impl Next {
     }
 }
 
-/// The class of an error; it decides the exit code (design section 15).
+/// The class of an error; it decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -2,7 +2,7 @@
 //! driven to its end, each side effect happened at most once, and the store is sound.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
 mod support;
 

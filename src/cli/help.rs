@@ -18,7 +18,7 @@ pub const EVERYDAY: [&[&str]; 10] = [
     &["run", "stop"],
 ];
 
-/// How to stop, from the gentlest on (design section 7).
+/// How to stop, from the gentlest on.
 pub const STOPS: [(&str, &str); 6] = [
     ("Ctrl-C, TERM, HUP", "the driver ends, lanes live on; `run drive` goes on"),
     ("Ctrl-C twice", "every lane is ended too; so with --stop-lanes"),
@@ -28,7 +28,7 @@ pub const STOPS: [(&str, &str); 6] = [
     ("run cancel", "over, work is kept; only `run retry-job` revives it"),
 ];
 
-/// What an exit code means (design section 15).
+/// What an exit code means.
 pub const EXITS: [(&str, &str); 14] = [
     ("0", "ok"),
     ("1", "failed"),

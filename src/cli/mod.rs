@@ -143,7 +143,7 @@ enum Verb {
     Config(config::Config),
 }
 
-/// Runs the command line; the exit code is the table's (design section 15).
+/// Runs the command line; the exit code is the table's.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     match words.get(1).and_then(|word| word.to_str()) {

@@ -1,4 +1,4 @@
-//! What a driver may do, as data. Two closed lists: lifecycle verbs and settlements (design section 9.1).
+//! What a driver may do, as data. Two closed lists: lifecycle verbs and settlements.
 //!
 //! No rescue verb and no force stands here, so none can be performed.
 
@@ -215,7 +215,7 @@ pub enum Surfaced {
 }
 
 impl Surfaced {
-    /// The line a person reads (design section 9.6).
+    /// The line a person reads.
     pub fn line(&self) -> String {
         match self {
             Surfaced::AmbiguousLane { job, role, lanes } => {

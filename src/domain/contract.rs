@@ -1,4 +1,4 @@
-//! The continuation contract `striatum.result/1`: what an agent's answer must say (design section 8).
+//! The continuation contract `striatum.result/1`: what an agent's answer must say.
 //!
 //! Reads a document and names each fault; it does not know files, sessions or the queue.
 

@@ -1,4 +1,4 @@
-//! The words of the event log and its hash chain (design section 15).
+//! The words of the event log and its hash chain.
 //!
 //! The words are frozen: they stand in stores for ever. It does not know how events are kept.
 

@@ -1,4 +1,4 @@
-//! The fresh-reviewer rule of RFC 0116, verb 3 (design section 11).
+//! The fresh-reviewer rule of RFC 0116, verb 3.
 //!
 //! A predicate over facts; it does not know where they come from.
 

@@ -48,7 +48,7 @@ pub struct RunSpec {
     pub stop_phrases: Vec<String>,
     /// What makes a work tree usable.
     pub tree: TreeSpec,
-    /// The operator acts only through mediated verbs (section 13).
+    /// The operator acts only through mediated verbs.
     #[serde(default)]
     pub constrained: bool,
     /// How a person is told.
@@ -66,7 +66,7 @@ pub struct Notify {
     pub on: Vec<String>,
 }
 
-/// The dial of section 14: which tiers wait for a person.
+/// The dial: which tiers wait for a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Autonomy {
@@ -133,7 +133,7 @@ pub enum RoleContext {
     /// Anything.
     #[default]
     Any,
-    /// Nothing of the work under review (section 11).
+    /// Nothing of the work under review.
     Fresh,
 }
 

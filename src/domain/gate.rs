@@ -1,4 +1,4 @@
-//! Which jobs wait for a person before they go: the tier, and the dial that reads it (design section 14).
+//! Which jobs wait for a person before they go: the tier, and the dial that reads it.
 //!
 //! It does not know gates' rows or who decides.
 

@@ -1,4 +1,4 @@
-//! The life of a job as one exhaustive table, and what an attempt's end costs (design section 5).
+//! The life of a job as one exhaustive table, and what an attempt's end costs.
 //!
 //! It does not know attempts' contents, sessions, or the queue.
 
@@ -196,7 +196,7 @@ pub enum Cost {
 }
 
 impl Outcome {
-    /// The table of design section 5.
+    /// What each outcome costs.
     pub const fn cost(self) -> Cost {
         match self {
             Outcome::Failed
@@ -257,7 +257,7 @@ pub fn aftermath(outcome: Outcome, tries: Tries) -> Aftermath {
 }
 
 word_enum! {
-    /// Why a run stops for a person (design sections 5 and 14); a closed list.
+    /// Why a run stops for a person; a closed list.
     Cause "cause" {
         /// A gate is due.
         Gate "gate",
@@ -305,7 +305,7 @@ word_enum! {
 }
 
 impl Cause {
-    /// Causes that leave the run `running`: it waits for a person and nothing is broken (section 5).
+    /// Causes that leave the run `running`: it waits for a person and nothing is broken.
     pub const fn is_mere_waiting(self) -> bool {
         matches!(
             self,

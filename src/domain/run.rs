@@ -1,4 +1,4 @@
-//! The life of a run as one exhaustive table (design section 5).
+//! The life of a run as one exhaustive table.
 //!
 //! It does not know jobs; who asks for an event has looked at them.
 

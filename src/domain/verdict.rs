@@ -74,7 +74,7 @@ pub enum PanelDecision {
     Short,
 }
 
-/// Decides a panel; `quorum` is the number of accepts that pass it, all by default (design section 6).
+/// Decides a panel; `quorum` is the number of accepts that pass it, all by default.
 pub fn decide(seats: &[Seat], quorum: Option<u32>) -> PanelDecision {
     if seats.iter().any(|seat| !seat.is_over) {
         return PanelDecision::Open;

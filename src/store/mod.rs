@@ -1,6 +1,6 @@
 //! SQL and nothing else: opening the file, reading, writing, one file a table.
 //!
-//! Rules of section 16: WAL, `synchronous=FULL`, every write behind the guard of `locks/write.lock` and inside
+//! Its rules: WAL, `synchronous=FULL`, every write behind the guard of `locks/write.lock` and inside
 //! `BEGIN IMMEDIATE`, statements as constants with named parameters. It decides nothing and touches no other file.
 
 pub mod artifact;

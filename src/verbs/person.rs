@@ -1,6 +1,6 @@
 //! Who asks: a lane of this store, or a person, and how that is known.
 //!
-//! Against the same user this is advice, not a wall, and said to be (design section 4). It does not know what a
+//! Against the same user this is advice, not a wall, and said to be. It does not know what a
 //! person decides.
 
 use std::io::IsTerminal;

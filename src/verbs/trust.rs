@@ -1,4 +1,4 @@
-//! `trust`: a person lets the commands run that a repository's files name (design section 4).
+//! `trust`: a person lets the commands run that a repository's files name.
 //!
 //! Config and workflows come with a repository that somebody else may have made. Until a person trusts what in them
 //! runs something or lets something reach further, it is inert. Scripts that a command names are not covered.

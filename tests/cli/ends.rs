@@ -1,4 +1,4 @@
-//! `run drive`: how it ends, with which exit, and what it says on the way (design sections 9.5 and 9.6).
+//! `run drive`: how it ends, with which exit, and what it says on the way.
 
 use std::os::fd::AsFd;
 

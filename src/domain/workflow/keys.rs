@@ -241,7 +241,7 @@ pub struct Key {
     pub merge: Merge,
     /// Known, but not before a later version.
     pub reserved: bool,
-    /// It runs something or lets something reach further, so a person has to trust it (section 4).
+    /// It runs something or lets something reach further, so a person has to trust it.
     pub widens: bool,
 }
 

@@ -48,7 +48,7 @@ impl Found {
 }
 
 /// Finds the store: `--dir`, else `STRIATUM_DIR`, else at each ancestor of the working directory `.git` before
-/// `.striatum` (design section 3).
+/// `.striatum`.
 ///
 /// # Errors
 /// What is there can't be used: see [`LayoutError`].

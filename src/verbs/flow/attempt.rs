@@ -1,4 +1,4 @@
-//! The end of an attempt that was not sealed: what it costs, and what follows (design section 5).
+//! The end of an attempt that was not sealed: what it costs, and what follows.
 
 use serde_json::json;
 

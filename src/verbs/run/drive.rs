@@ -106,7 +106,7 @@ pub struct DriveReport {
     pub state: String,
     /// Why the driver ends.
     pub reason: String,
-    /// The exit code of section 9.5.
+    /// The exit code of the driver.
     pub exit: u8,
     /// What waits for a person, with its cause.
     pub waiting: Vec<(String, Cause)>,

@@ -205,7 +205,7 @@ fn unanswered(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result<C
     }
 }
 
-/// Nobody saw the exit code (section 9.4). What the agent published by verb is whole, and so is what it left when it
+/// Nobody saw the exit code. What the agent published by verb is whole, and so is what it left when it
 /// ended by itself: that is settled for it. Anything else may be half of something: the attempt is lost, not failed.
 fn unseen(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result<Conclusion> {
     let spec = &facts.hold.job.spec;

@@ -1,4 +1,4 @@
-//! Settling: the attempt's owner checks what an answer claims and seals it, or ends the attempt (design section 8).
+//! Settling: the attempt's owner checks what an answer claims and seals it, or ends the attempt.
 //!
 //! artifacts -> verify -> seal. Effects come first, each with its intent and outcome; the seal is one transaction.
 

@@ -1,4 +1,4 @@
-//! The command line and environment of an agent (design sections 4 and 6).
+//! The command line and environment of an agent.
 //!
 //! An allow list, the session's own variables, and what the lane names; the token is a file's path, never a value.
 

@@ -1,4 +1,4 @@
-//! After a helper that died: watch its agent to the end, observe, and settle what can be settled (section 9.4).
+//! After a helper that died: watch its agent to the end, observe, and settle what can be settled.
 
 use std::rc::Rc;
 

@@ -17,7 +17,7 @@ const LOW: u64 = 1 << 30;
 /// Less than this stops work.
 const FULL: u64 = 64 << 20;
 
-/// The oldest git whose `merge-tree` does what is needed (design section 12).
+/// The oldest git whose `merge-tree` does what is needed.
 const OLDEST_GIT: (u32, u32) = (2, 40);
 
 /// Everything beside the store and its traces.
