@@ -392,7 +392,10 @@ fn an_interrupted_driver_says_how_to_go_on_and_its_lanes_live() {
 
 #[test]
 fn a_driver_that_is_told_to_stop_its_lanes_leaves_no_process() {
-    let repo = started(SIDE_BY_SIDE);
+    let repo = TestRepo::new();
+    repo.limits("grace = \"200ms\"");
+    repo.workflow("w", SIDE_BY_SIDE);
+    repo.start("w");
     repo.agent("left", "ignore_term; daemon; hang");
     repo.agent("right", "daemon; hang");
     let driver = repo.spawn(&["run", "drive", "--interval", "500ms", "--stop-lanes"]);

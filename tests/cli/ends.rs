@@ -310,7 +310,10 @@ fn a_fresh_reviewer_waits_for_a_working_author_and_that_is_said_once() {
 
 #[test]
 fn a_busy_store_makes_the_driver_back_off_and_say_so_once() {
-    let repo = with_agent(ONE, "job", "complete");
+    let repo = TestRepo::new();
+    repo.limits("busy = \"1200ms\"");
+    repo.workflow("w", ONE);
+    repo.start("w");
     // Who writes right now has died or hangs: its lock stays.
     let lock = std::fs::File::options()
         .write(true)

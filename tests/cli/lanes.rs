@@ -13,6 +13,7 @@ fn one(lane: &str, job: &str) -> String {
 
 fn started(workflow: &str, instructions: &str) -> TestRepo {
     let repo = TestRepo::new();
+    repo.limits("grace = \"200ms\"");
     repo.workflow("w", workflow);
     repo.agent("job", instructions);
     repo.start("w");

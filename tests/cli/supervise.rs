@@ -22,6 +22,7 @@ const HOSTED: &str = r#"
 
 fn started(instructions: &str) -> TestRepo {
     let repo = TestRepo::new();
+    repo.limits("grace = \"200ms\"");
     repo.workflow("w", HOSTED);
     repo.agent("job", instructions);
     repo.start("w");

@@ -119,6 +119,11 @@ impl TestRepo {
         self.write(&format!(".striatum/workflows/{name}.toml"), head + &text);
     }
 
+    /// Makes limits shorter for every run prepared from now on: `grace = "100ms"`, ...
+    pub fn limits(&self, keys: &str) {
+        self.write(".striatum/config.toml", format!("[limits]\n{keys}\n"));
+    }
+
     /// A cleared environment: the private home, and a git environment that points at the decoy.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let at = |folder: &str| self.root.path().join(folder).into_os_string();

@@ -44,6 +44,8 @@ struct Resident {
     current: Option<Current>,
     /// How long what it asks waits for a busy store.
     busy_ms: u64,
+    /// How long the agent may take to end when it is told to.
+    grace_ms: u64,
     /// When it must have done something, while it holds nothing.
     patience: Moment,
 }
@@ -102,7 +104,16 @@ fn start(host: &mut Host<'_>) -> Result<std::result::Result<Resident, String>> {
     };
     let log = BoundedLog::new(&folder.output(), OUTPUT_LIMIT);
     let patience = host.ctx.clock.moment().after(lane.timeout_ms);
-    Ok(Ok(Resident { launched, folder, lane, log, current: None, busy_ms: run.spec.limits.busy_ms, patience }))
+    Ok(Ok(Resident {
+        launched,
+        folder,
+        lane,
+        log,
+        current: None,
+        busy_ms: run.spec.limits.busy_ms,
+        grace_ms: run.spec.limits.grace_ms,
+        patience,
+    }))
 }
 
 /// What a resident agent is told.
@@ -305,7 +316,7 @@ fn take_note(host: &Host<'_>, resident: &Resident) -> Result<Option<Current>> {
 /// Ends the agent's tree; its exit code, if it left by itself.
 fn end(host: &Host<'_>, resident: &mut Resident, over: &Over) -> Option<i32> {
     if matches!(over, Over::Ended(..)) {
-        ending::end_agent(&host.ctx, host.session, &resident.launched, 5_000);
+        ending::end_agent(&host.ctx, host.session, &resident.launched, resident.grace_ms);
         resident.launched.process.wait_ended(1_000);
     }
     let _ = copy_terminal(resident);
