@@ -25,6 +25,10 @@ use super::world::{AmbiguousView, LaneBlock, LockState, Offer, SessionView, Slot
 pub fn reconcile(world: &World, now: &Moment) -> Plan {
     let mut plan = Plan { actions: Vec::new(), surfaced: Vec::new(), wake_at: None, standing: Standing::Moving };
     if let Some(standing) = settled_standing(world) {
+        // What a dead helper left is ended even so; a STOP file forbids to start anything, helpers too.
+        if standing != Standing::NotStarted && !world.stop_file {
+            reap(world, &mut plan);
+        }
         plan.standing = standing;
         return plan;
     }
@@ -297,7 +301,7 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room<'_>
 
 /// A session of the slot is given up in this turn: what it was launched for is known only in the next.
 fn loses_a_session(world: &World, slot: &SlotView, plan: &Plan) -> bool {
-    let is_lost = |id: SessionId| plan.actions.iter().any(|action| *action == Action::MarkLost { session: id });
+    let is_lost = |id: SessionId| plan.actions.contains(&Action::MarkLost { session: id });
     let mut of_slot = world.sessions.iter().filter(|session| session.role == slot.role && session.lane == slot.lane);
     of_slot.any(|session| is_lost(session.id))
 }
