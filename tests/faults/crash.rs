@@ -258,6 +258,7 @@ points! { resident_dies_at:
 
 points! { dies_at:
     a_driver_dies_before_a_registration_is_committed: "register-session.uncommitted",
+    a_driver_dies_before_it_wrote_a_token: "register-session.committed",
     a_driver_dies_after_a_registration: "launch.registered",
     a_driver_dies_before_a_launch_is_committed: "supervise start.uncommitted",
     a_driver_dies_after_it_intended_a_launch: "start.intended",
