@@ -362,6 +362,7 @@ impl From<crate::os::process::StartError> for Error {
     fn from(error: crate::os::process::StartError) -> Self {
         match error {
             crate::os::process::StartError::Fault(fault) => fault.into(),
+            error @ crate::os::process::StartError::Lost { .. } => Error::new(Code::Io, error.to_string()),
             other => Error::new(Code::CommandMissing, other.to_string()),
         }
     }

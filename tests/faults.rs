@@ -6,6 +6,8 @@
 
 mod support;
 
+#[path = "faults/chaos.rs"]
+mod chaos;
 #[path = "faults/clock.rs"]
 mod clock;
 #[path = "faults/crash.rs"]
@@ -16,5 +18,7 @@ mod ground;
 mod hostile;
 #[path = "faults/kill.rs"]
 mod kill;
+#[path = "faults/signals.rs"]
+mod signals;
 #[path = "faults/together.rs"]
 mod together;

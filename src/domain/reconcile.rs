@@ -25,6 +25,10 @@ use super::world::{AmbiguousView, LaneBlock, LockState, Offer, SessionView, Slot
 pub fn reconcile(world: &World, now: &Moment) -> Plan {
     let mut plan = Plan { actions: Vec::new(), surfaced: Vec::new(), wake_at: None, standing: Standing::Moving };
     if let Some(standing) = settled_standing(world) {
+        // What a dead helper left is ended even so; a STOP file forbids to start anything, helpers too.
+        if standing != Standing::NotStarted && !world.stop_file {
+            reap(world, &mut plan);
+        }
         plan.standing = standing;
         return plan;
     }

@@ -182,6 +182,14 @@ pub fn supervise(tx: &Writing<'_>, id: SessionId) -> StoreResult<()> {
     Ok(())
 }
 
+const SET_TOKEN: &str = "UPDATE session SET token_hash = :hash WHERE id = :id";
+
+/// It has another token from now on.
+pub fn set_token(tx: &Writing<'_>, id: SessionId, hash: &str) -> StoreResult<()> {
+    tx.prepare_cached(SET_TOKEN)?.execute(named_params! {":id": id, ":hash": hash})?;
+    Ok(())
+}
+
 const ADOPT: &str = "UPDATE session SET driven = 1 WHERE id = :id AND driven = 0";
 
 /// A driver may close it from now on.

@@ -104,6 +104,79 @@ fn worker_dies_at(point: &str) {
     repo.check_completed(&run);
 }
 
+/// The point is armed while the agent of a job holds.
+fn dies_later(job: &str, point: &str) {
+    let repo = told();
+    repo.agent("sum", "hold sum\ncomplete");
+    repo.agent("review.1", "hold review\nverdict needs_revision --finding 'Text: not yet'");
+    let run = repo.start("w");
+    let mut driver = repo.spawn(&["run", "drive"]);
+    let holds = |word: &str| repo.notes().iter().any(|note| note.word == format!("holds {word}"));
+    for word in ["review", "sum"] {
+        crate::support::wait_until("the agent holds", || holds(word) || driver.has_ended());
+        if word == job {
+            repo.crash_at(point);
+        }
+        repo.go(word);
+    }
+    let mut driven = driver.wait();
+    if driven.code == -9 {
+        driven = drive_on(&repo).0;
+    }
+    assert!(!repo.is_crash_pending(), "nobody came by {point}\n{driven}");
+    assert_eq!(driven.code, 0, "{driven}\n{}", repo.told());
+    repo.check_completed(&run);
+    assert_eq!(repo.count("verdict"), 2, "{}", repo.told());
+}
+
+#[test]
+fn a_helper_dies_before_the_seal_that_reopens_a_job_is_committed() {
+    dies_later("review", "seal.uncommitted");
+}
+
+#[test]
+fn a_helper_dies_after_the_seal_that_reopened_a_job() {
+    dies_later("review", "seal.committed");
+}
+
+#[test]
+fn a_helper_dies_before_the_last_seal_of_a_run_is_committed() {
+    dies_later("sum", "seal.uncommitted");
+}
+
+#[test]
+fn a_helper_dies_after_the_last_seal_of_a_run() {
+    dies_later("sum", "seal.committed");
+}
+
+#[test]
+fn an_operators_verb_that_died_is_said_again() {
+    let repo = told();
+    repo.trust();
+    let says = |point: &str, words: &[&str]| {
+        repo.crash_at(point);
+        let died = repo.striatum(words);
+        assert_eq!(died.code, -9, "{point}: {died}");
+        let again = repo.striatum(words);
+        assert!([0, 5].contains(&again.code), "{again}");
+    };
+    says("run prepare.uncommitted", &["run", "prepare", "-w", "w"]);
+    assert_eq!(repo.count("run"), 1);
+    for place in ["uncommitted", "committed"] {
+        says(&format!("run start.{place}"), &["run", "start"]);
+        says(&format!("run pause.{place}"), &["run", "pause"]);
+        says(&format!("run resume.{place}"), &["run", "resume"]);
+        says(&format!("run stop.{place}"), &["run", "stop"]);
+        repo.striatum(&["run", "resume"]).ok();
+        if place == "uncommitted" {
+            repo.striatum(&["run", "cancel", "--reason", "again"]).ok();
+            repo.prepare("w");
+        }
+    }
+    repo.drive().ok();
+    repo.check_completed("w-2");
+}
+
 /// The lane's agent stays; the same two stories through it.
 const RESIDENT: &str = r#"
     [lanes.script]
@@ -185,6 +258,7 @@ points! { resident_dies_at:
 
 points! { dies_at:
     a_driver_dies_before_a_registration_is_committed: "register-session.uncommitted",
+    a_driver_dies_before_it_wrote_a_token: "register-session.committed",
     a_driver_dies_after_a_registration: "launch.registered",
     a_driver_dies_before_a_launch_is_committed: "supervise start.uncommitted",
     a_driver_dies_after_it_intended_a_launch: "start.intended",

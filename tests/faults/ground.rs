@@ -179,6 +179,7 @@ struct Disk(PathBuf);
 
 impl Disk {
     /// None where this user may not mount.
+    #[expect(clippy::print_stderr, reason = "what was not tried must be seen")]
     fn mount(repo: &TestRepo, size: &str) -> Option<Disk> {
         let place = repo.dir();
         let mounted = Command::new("mount")

@@ -173,3 +173,46 @@ kills! {
     a_residents_helper_and_verification_are_killed: "loop" Settling HelperAndAgent => ONCE,
     all_of_a_residents_are_killed_while_it_is_verified: "loop" Settling All => ONCE,
 }
+
+/// The run ends by a verb while its agent has neither helper nor driver; the next driver ends the agent.
+fn ends_what_was_left(verb: &[&str], exit: i32) {
+    let repo = laned("oneshot");
+    repo.agent("draft", "ignore_term\nhold work");
+    let run = repo.start("w");
+    let mut driver = repo.spawn(&["run", "drive"]);
+    reach(&repo, Phase::Running);
+    driver.kill();
+    kill(helper(&repo));
+    repo.striatum(verb).ok();
+    let agent = repo.agent_pid("draft").unwrap();
+    assert!(is_alive(agent));
+    repo.striatum(&["run", "drive", "--run-id", &run]).exits(exit);
+    assert!(!is_alive(agent), "{}", repo.told());
+    repo.check_nobody_left();
+    repo.check_sound();
+    assert_eq!(repo.count("session WHERE state = 'active'"), 0, "{}", repo.told());
+}
+
+#[test]
+fn an_agent_without_helper_is_ended_after_its_run_was_canceled() {
+    ends_what_was_left(&["run", "cancel", "--reason", "enough", "--yes"], 1);
+}
+
+#[test]
+fn an_agent_without_helper_is_ended_after_its_run_was_stopped() {
+    ends_what_was_left(&["run", "stop"], 5);
+}
+
+#[test]
+fn an_agent_that_answered_and_hangs_is_ended_by_the_helper_that_took_over() {
+    let repo = laned("oneshot");
+    repo.write(".striatum/config.toml", "[limits]\ngrace = \"200ms\"\nstarting = \"400ms\"\n");
+    repo.agent("draft", "write out.txt text\nhold work\ncomplete\nkill -9 $PPID\nignore_term\nhang");
+    for word in ["work", "verify"] {
+        repo.go(word);
+    }
+    let run = repo.start("w");
+    let driver = repo.spawn(&["run", "drive"]);
+    ends_well(&repo, driver, &run);
+    assert_eq!(repo.effect_lines(), ONCE);
+}

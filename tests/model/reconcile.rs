@@ -283,7 +283,10 @@ proptest! {
         let plan = reconcile(&world, &at(NOW));
         let is_live = matches!(world.run.state, RunState::Running | RunState::NeedsOperator);
         if !is_live || world.run.is_stopped || world.stop_file {
-            prop_assert_eq!(&plan.actions, &vec![]);
+            // What dead helpers left is ended, and nothing else is done; a STOP file forbids even that.
+            let ends = |action: &Action| matches!(action, Action::MarkLost { .. } | Action::Recover { .. });
+            prop_assert!(plan.actions.iter().all(ends), "{:?}", plan.actions);
+            prop_assert!(plan.actions.is_empty() || !world.stop_file);
             prop_assert!(plan.standing != Standing::Moving);
         }
         if world.run.is_paused {

@@ -103,6 +103,14 @@ pub enum StartError {
         /// The system's word.
         reason: String,
     },
+    /// Whoever was to start it died or hung before; nothing is wrong with the command.
+    #[error("{command} was not started: {reason}")]
+    Lost {
+        /// The command.
+        command: String,
+        /// What is known.
+        reason: String,
+    },
     /// The system refused earlier.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -175,12 +183,15 @@ fn words(program: &Program, has_lock: bool, terminal: Option<&OsStr>) -> Vec<OsS
 /// Waits for the exec: the pipe closes by itself when it succeeds, and carries the reason when it fails.
 fn confirm(process: &Handle, answer: PipeReader, program: &Program) -> Result<(), StartError> {
     let command = program.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    let report = read_report(answer).unwrap_or_else(|reason| Some(Report::lost(&reason)));
-    let Some(report) = report else { return Ok(()) };
+    let error = match read_report(answer) {
+        Ok(None) => return Ok(()),
+        Ok(Some(report)) => report.into_error(command),
+        Err(reason) => StartError::Lost { command, reason },
+    };
     let _ = process.signal(Signal::KILL);
     process.wait_ended(START_LIMIT_MS);
     let _ = process.reap();
-    Err(report.into_error(command))
+    Err(error)
 }
 
 /// `None`: executed. The shim's mark comes first; without it an end of the pipe means that the shim died.

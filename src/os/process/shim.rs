@@ -239,11 +239,6 @@ impl Report {
         }
     }
 
-    /// A report in the place of one that never came.
-    pub(super) fn lost(reason: &str) -> Report {
-        Report { code: UNPREPARED, step: "start".to_owned(), reason: reason.to_owned() }
-    }
-
     /// The caller's form.
     pub(super) fn into_error(self, command: String) -> StartError {
         match self.code {

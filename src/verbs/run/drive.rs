@@ -345,10 +345,10 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Helpers of a run that is over end by themselves within moments: nothing lives on behind the last line.
+    /// Helpers of a run that is over or stopped end by themselves within moments: nothing lives on behind the last line.
     fn let_lanes_end(&mut self) -> Result<()> {
         let run = self.ctx.read(|read| Ok(store::run::get(read, self.run)?))?;
-        if run.state.is_terminal() {
+        if run.state.is_terminal() || run.stop_requested_at.is_some() {
             self.waiter.wait_for_helpers();
         }
         Ok(())

@@ -20,8 +20,8 @@ use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self, Writing};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
-use crate::verbs::settle::conclusion::{self, ExitSeen};
-use crate::verbs::settle::evidence;
+use crate::verbs::settle::conclusion::ExitSeen;
+use crate::verbs::settle::{self, conclusion, evidence};
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::{self, Grant, Laid};
@@ -33,7 +33,7 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     let lane = lane_of(&hold)?;
     let program = match program(host, &hold, &laid, &lane) {
         Ok(program) => program,
-        Err(error) => return give_up(host, &hold, None, &error.message),
+        Err(error) => return give_up(host, &hold, None, (Outcome::Environment, &error.message)),
     };
     let deadline = deadline(host, &hold, &lane);
     let execution = intend(host, &hold, &laid, &program, &deadline)?;
@@ -42,7 +42,10 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     let launched = match spawn_lane(&host.ctx.exe, &program, lock) {
         Ok(launched) => launched,
         Err(StartError::Fault(fault)) => return Err(fault.into()),
-        Err(error) => return give_up(host, &hold, Some(execution), &error.to_string()),
+        Err(error) => {
+            let outcome = unstarted(&error);
+            return give_up(host, &hold, Some(execution), (outcome, &error.to_string()));
+        }
     };
     crate::os::crash::point("agent.spawned");
     host.ctx.write("agent started", |tx| started(tx, execution, &launched))?;
@@ -141,20 +144,39 @@ pub fn started(tx: &Writing<'_>, execution: i64, launched: &Launched) -> Result<
     Ok(store::execution::started(tx, execution, process)?)
 }
 
-/// The agent can't be started: a person must mend the lane.
-fn give_up(host: &mut Host<'_>, hold: &Hold, execution: Option<i64>, why: &str) -> Result<Onward> {
+/// What it means that an agent was not started: a person must mend the lane, unless the start itself was killed.
+pub fn unstarted(error: &StartError) -> Outcome {
+    match error {
+        StartError::Lost { .. } | StartError::Fault(_) => Outcome::NeverStarted,
+        StartError::NotFound { .. } | StartError::NotExecutable { .. } | StartError::Unprepared { .. } => {
+            Outcome::Environment
+        }
+    }
+}
+
+/// The agent was not started.
+fn give_up(
+    host: &mut Host<'_>,
+    hold: &Hold,
+    execution: Option<i64>,
+    (outcome, why): (Outcome, &str),
+) -> Result<Onward> {
     let now = host.ctx.clock.moment();
     let order = host.orders.look(&host.ctx, false)?;
     host.ctx.write("agent not started", |tx| {
+        let job = store::job::get(tx, hold.job.id)?;
+        let is_held = settle::must_still_hold(tx, hold, &job).is_ok();
         match execution {
             Some(id) => {
                 let ending = Ending { detail: Some(why.to_owned()), ..Ending::default() };
                 store::execution::ended(tx, id, ExecutionState::NotRun, &ending)?;
             }
-            None => claim::start(tx, &hold.job, hold.session.id)?,
+            None if is_held => claim::start(tx, &job, hold.session.id)?,
+            None => {}
         }
-        let job = store::job::get(tx, hold.job.id)?;
-        attempt::end(tx, &hold.run, &job, Ended::plain(Outcome::Environment, why))?;
+        if is_held {
+            attempt::end(tx, &hold.run, &store::job::get(tx, hold.job.id)?, Ended::plain(outcome, why))?;
+        }
         onward(tx, &store::run::get(tx, hold.run.id)?, &must_exist(tx, hold.session.id)?, &now, &order)
     })
 }

@@ -70,15 +70,15 @@ enum Over {
 pub fn live(host: &mut Host<'_>) -> Result<()> {
     let mut resident = match start(host)? {
         Ok(resident) => resident,
-        Err(why) => return give_up(host, &why),
+        Err((outcome, why)) => return give_up(host, (outcome, &why)),
     };
     let over = watch(host, &mut resident)?;
     let exit_code = end(host, &mut resident, &over);
     finish(host, &mut resident, over, exit_code)
 }
 
-/// Starts the agent; the inner error is the lane's fault, for a person.
-fn start(host: &mut Host<'_>) -> Result<std::result::Result<Resident, String>> {
+/// Starts the agent; the inner error tells what its first attempt comes to, and why.
+fn start(host: &mut Host<'_>) -> Result<std::result::Result<Resident, (Outcome, String)>> {
     let (session, run) = host.ctx.read(|read| {
         let session = must_exist(read, host.session)?;
         let run = store::run::get(read, session.run)?;
@@ -94,13 +94,13 @@ fn start(host: &mut Host<'_>) -> Result<std::result::Result<Resident, String>> {
     let seat = environment::Seat { run: &run, session: &session, folder: &folder, work: None };
     let program = match program(host, &seat, &lane, &folder) {
         Ok(program) => program,
-        Err(error) => return Ok(Err(error.message)),
+        Err(error) => return Ok(Err((Outcome::Environment, error.message))),
     };
     let lock = host.lane_lock.as_ref().ok_or_else(|| Error::new(Code::Bug, "a helper without its lane lock"))?;
     let launched = match spawn_lane(&host.ctx.exe, &program, lock) {
         Ok(launched) => launched,
         Err(StartError::Fault(fault)) => return Err(fault.into()),
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => return Ok(Err((life::unstarted(&error), error.to_string()))),
     };
     let log = BoundedLog::new(&folder.output(), OUTPUT_LIMIT);
     let patience = host.ctx.clock.moment().after(lane.timeout_ms);
@@ -143,15 +143,15 @@ fn program(host: &Host<'_>, seat: &environment::Seat<'_>, lane: &LaneSpec, folde
     })
 }
 
-/// The agent can't be started: the oldest work of its slot waits for a person, who must mend the lane.
-fn give_up(host: &mut Host<'_>, why: &str) -> Result<()> {
+/// The agent was not started: that is how the oldest work of its slot ends.
+fn give_up(host: &mut Host<'_>, (outcome, why): (Outcome, &str)) -> Result<()> {
     let now = host.ctx.clock.moment();
     host.ctx.write("agent not started", |tx| {
         let session = must_exist(tx, host.session)?;
         let run = store::run::get(tx, session.run)?;
         if let Ok(granted) = claim::take(tx, &run, &session, &now)? {
             let job = store::job::get(tx, granted.job)?;
-            attempt::end(tx, &run, &job, Ended::plain(Outcome::Environment, why))?;
+            attempt::end(tx, &run, &job, Ended::plain(outcome, why))?;
         }
         host::close(tx, &must_exist(tx, host.session)?, why)
     })

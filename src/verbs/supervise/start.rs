@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::domain::event::EventType;
+use crate::domain::event::{EventType, sha256_hex};
 use crate::domain::frozen::LaneMode;
 use crate::domain::id::SessionId;
 use crate::domain::job::JobEvent;
@@ -14,7 +14,7 @@ use crate::os::lock::Lock;
 use crate::os::process::{Handle, HelperCommand, spawn_helper};
 use crate::store::{self, Writing};
 use crate::verbs::flow::{Step, step, tell};
-use crate::verbs::session::must_exist;
+use crate::verbs::session::{must_exist, new_token};
 use crate::verbs::{Ctx, trust};
 
 /// The hidden verb of a helper.
@@ -77,7 +77,17 @@ pub fn launch(ctx: &Ctx, session: SessionId, purpose: Purpose) -> Result<Handle>
         return Err(Error::new(Code::StillHeld, format!("an agent of {session} is still alive"))
             .hint("`run drive` recovers it"));
     }
-    let supervisor = ctx.write("supervise start", |tx| intend(tx, session, purpose))?;
+    // Whoever registered it may have died before it wrote the token down; nobody can know that one any more.
+    let token = if scratch.token().exists() { None } else { Some(new_token()?) };
+    let supervisor = ctx.write("supervise start", |tx| {
+        if let Some(token) = &token {
+            store::session::set_token(tx, session, &sha256_hex(token.as_bytes()))?;
+        }
+        intend(tx, session, purpose)
+    })?;
+    if let Some(token) = &token {
+        files::write_private(&scratch.token(), token.as_bytes())?;
+    }
     crate::os::crash::point("start.intended");
     let mut args = vec![HELPER_VERB.to_owned(), session.to_string(), supervisor.to_string()];
     if purpose == Purpose::Recover {
