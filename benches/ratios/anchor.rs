@@ -126,7 +126,11 @@ fn fill(connection: &mut Connection, needs: &[Vec<usize>]) -> Outcome<()> {
     let tx = connection.transaction()?;
     for (job, needs) in needs.iter().enumerate() {
         let state = if needs.is_empty() { "ready" } else { "waiting" };
-        tx.prepare_cached("INSERT INTO job VALUES (?1, ?2, ?3, 0)")?.execute((job as i64, state, needs.len() as i64))?;
+        tx.prepare_cached("INSERT INTO job VALUES (?1, ?2, ?3, 0)")?.execute((
+            job as i64,
+            state,
+            needs.len() as i64,
+        ))?;
         for need in needs {
             tx.prepare_cached("INSERT INTO need VALUES (?1, ?2)")?.execute((*need as i64, job as i64))?;
         }

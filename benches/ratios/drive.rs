@@ -28,8 +28,7 @@ pub fn compare(plan: &Plan, table: &mut Table) -> Outcome<()> {
     let scale = if plan.quick { 4 } else { 1 };
     let chain = Shape::Chain(200 / scale);
     let others = [Shape::Fan(1_000 / scale), Shape::Layers(50 / scale, 20)];
-    let shapes: Vec<Shape> =
-        std::iter::once(chain).chain(others.into_iter().filter(|_| plan.wants("G10"))).collect();
+    let shapes: Vec<Shape> = std::iter::once(chain).chain(others.into_iter().filter(|_| plan.wants("G10"))).collect();
     let mut all: Vec<Times> = shapes.iter().map(|_| Times::default()).collect();
     for round in 1..=plan.rounds {
         for (shape, times) in shapes.iter().zip(&mut all) {
@@ -83,8 +82,7 @@ fn steps(trial: &Trial) -> Outcome<Vec<f64>> {
 
 fn chained(shape: Shape, times: &Times, table: &mut Table) {
     let links = shape.needs().len() as f64;
-    let absolute =
-        format!("{:.2} ms a link; D {:.2} ms", median(&times.tool) / links, median(&times.anchor) / links);
+    let absolute = format!("{:.2} ms a link; D {:.2} ms", median(&times.tool) / links, median(&times.anchor) / links);
     let measured = ratio(&times.tool, &times.anchor);
     let case = AtMost { limit: 3.0, measured, unit: Unit::Times, absolute };
     table.at_most("G9", format!("{shape}, a link / D's"), case);

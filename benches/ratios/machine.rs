@@ -8,7 +8,8 @@ pub fn describe(folder: &Path) -> String {
     let kernel = read("/proc/sys/kernel/osrelease");
     let load = read("/proc/loadavg");
     let load = load.split(' ').next().unwrap_or("?");
-    let memory = field(&read("/proc/meminfo"), "MemTotal").trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1_048_576;
+    let memory =
+        field(&read("/proc/meminfo"), "MemTotal").trim_end_matches(" kB").parse::<u64>().unwrap_or(0) / 1_048_576;
     format!(
         "machine: {cores} cores of {}, {memory} GiB, Linux {}, {} at {}, load {load}\nSQLite {}, striatum {}",
         field(&read("/proc/cpuinfo"), "model name"),

@@ -60,7 +60,10 @@ impl Bench {
             ("status", vec!["status"]),
             ("inbox", vec!["inbox"]),
         ];
-        wanted.into_iter().filter(|(_, words)| self.trial.knows(words.get(..words.len().min(2)).unwrap_or(words))).collect()
+        wanted
+            .into_iter()
+            .filter(|(_, words)| self.trial.knows(words.get(..words.len().min(2)).unwrap_or(words)))
+            .collect()
     }
 }
 
@@ -69,21 +72,25 @@ fn reads(bench: &Bench, plan: &Plan, table: &mut Table) -> Outcome<()> {
     progress(&format!("G1: {} reading verbs beside R", verbs.len()));
     let mut git = bench.trial.cleared(Command::new("git"));
     git.arg("--version");
-    let mut callers: Vec<Caller<'_>> =
-        vec![Box::new(|_| bench.anchor("read")), Box::new(move |_| copy(&git))];
+    let mut callers: Vec<Caller<'_>> = vec![Box::new(|_| bench.anchor("read")), Box::new(move |_| copy(&git))];
     for (_, words) in &verbs {
         callers.push(Box::new(move |_| bench.trial.striatum(words)));
     }
     let times = race(&mut callers, plan.rounds, plan.calls)?;
     let [anchor, git, verb_times @ ..] = times.as_slice() else { return Ok(()) };
     for ((name, _), times) in verbs.iter().zip(verb_times) {
-        let absolute = format!("{:.2} ms; R {:.2} ms, git --version {:.2} ms", median(times), median(anchor), median(git));
+        let absolute =
+            format!("{:.2} ms; R {:.2} ms, git --version {:.2} ms", median(times), median(anchor), median(git));
         if plan.wants("G1") {
             let measured = ratio(times, anchor);
             table.at_most("G1", format!("{name} / R"), AtMost { limit: 1.5, measured, unit: Unit::Times, absolute });
             let measured = ratio(times, git);
             let absolute = String::new();
-            table.at_most("G1", format!("{name} / git --version"), AtMost { limit: 2.0, measured, unit: Unit::Times, absolute });
+            table.at_most(
+                "G1",
+                format!("{name} / git --version"),
+                AtMost { limit: 2.0, measured, unit: Unit::Times, absolute },
+            );
         }
     }
     if let Some(cheapest) = verb_times.iter().map(|times| median(times)).min_by(f64::total_cmp)

@@ -22,7 +22,11 @@ impl Shape {
             Shape::Chain(count) => (0..count).map(|job| job.checked_sub(1).into_iter().collect()).collect(),
             Shape::Fan(count) => vec![Vec::new(); count],
             Shape::Layers(layers, width) => (0..layers * width)
-                .map(|job| (job / width).checked_sub(1).map_or(Vec::new(), |above| (above * width..(above + 1) * width).collect()))
+                .map(|job| {
+                    (job / width)
+                        .checked_sub(1)
+                        .map_or(Vec::new(), |above| (above * width..(above + 1) * width).collect())
+                })
                 .collect(),
         }
     }

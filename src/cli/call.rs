@@ -34,12 +34,8 @@ impl Session {
         match (self.lane_socket(), V::WHO) {
             (Some(socket), _) => through(&socket, request),
             (None, Who::Person) => self.call_as_person(request),
-            (None, Who::Operator) => {
-                let ctx = self.ctx()?;
-                ctx::refuse_lanes(&ctx)?;
-                request.run(&ctx)
-            }
-            (None, Who::Anyone | Who::Session) => request.run(&self.ctx()?),
+            (None, Who::Operator) => run(request, self.operator_ctx()?),
+            (None, Who::Anyone | Who::Session) => run(request, self.ctx()?),
         }
     }
 
@@ -47,7 +43,7 @@ impl Session {
     pub fn call_as_person<V: Verb>(&self, request: &V) -> Result<V::Report> {
         let ctx = self.operator_ctx()?;
         let how = person::require(&self.caller())?;
-        request.run(&ctx.with_person(how))
+        run(request, ctx.with_person(how))
     }
 
     fn caller(&self) -> Caller {
@@ -102,6 +98,14 @@ impl Session {
             _ => Some(PathBuf::from(socket)),
         }
     }
+}
+
+/// Runs the verb of a process that is about to end: the store stays open until then. The kernel closes it at the exit,
+/// quicker than SQLite would free all that it has read of the schema.
+fn run<V: Verb>(request: &V, ctx: Ctx) -> Result<V::Report> {
+    let report = request.run(&ctx);
+    std::mem::forget(ctx);
+    report
 }
 
 fn same(one: &Path, other: &Path) -> bool {

@@ -73,6 +73,7 @@ pub struct Globals {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Verb {
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),

@@ -123,7 +123,8 @@ pub fn orders(read: &Connection, session: SessionId) -> StoreResult<Orders> {
     })?)
 }
 
-const ACTIVE_OF_RUN: &str = "SELECT supervisor.* FROM session INDEXED BY session_active JOIN supervisor ON supervisor.session_id = session.id
+const ACTIVE_OF_RUN: &str =
+    "SELECT supervisor.* FROM session INDEXED BY session_active JOIN supervisor ON supervisor.session_id = session.id
     AND supervisor.state IN ('starting', 'attached')
   WHERE session.run_id = :run AND session.state = 'active' ORDER BY supervisor.id";
 

@@ -30,7 +30,7 @@ use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::Ctx;
 use crate::verbs::api::{self, Who};
-use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::ctx::LOG_AT_REST;
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -124,7 +124,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     driver.finish(request.stop_lanes)?;
     driver.let_lanes_end()?;
     drop(marker);
-    ctx.store()?.checkpoint_over(CHECKPOINT_BYTES / 32)?;
+    ctx.store()?.checkpoint_over(LOG_AT_REST)?;
     Ok(report)
 }
 

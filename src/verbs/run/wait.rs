@@ -51,7 +51,7 @@ impl Waiter {
         // Without a watch (the system's limit), the poll does.
         let watch = Watch::start(ctx.layout().root()).ok();
         Ok(Waiter {
-            watching: ctx.as_actor(Actor::User { name: String::from("watch") }).plain(),
+            watching: ctx.as_actor(Actor::User).plain(),
             watch,
             signals: Signals::install()?,
             helpers: BTreeMap::new(),

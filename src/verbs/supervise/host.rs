@@ -22,7 +22,7 @@ use crate::store::event::About;
 use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Writing};
-use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::ctx::LOG_AT_WORK;
 use crate::verbs::session as sessions;
 use crate::verbs::work::claim::{self, Granted, NoWork};
 use crate::verbs::{Actor, Ctx};
@@ -84,7 +84,7 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
     while let Onward::Next(granted) = onward {
         onward = life::live(&mut host, &granted)?;
     }
-    host.ctx.store()?.checkpoint_over(CHECKPOINT_BYTES)?;
+    host.ctx.store()?.checkpoint_over(LOG_AT_WORK)?;
     Ok(())
 }
 
