@@ -74,8 +74,7 @@ CREATE TABLE job (
   UNIQUE (run_id, name)
 ) STRICT;
 CREATE INDEX job_open ON job (run_id) WHERE settled = 0;                        -- "is anything left?"
-CREATE INDEX job_state ON job (run_id, state);                                  -- jobs in one state; counts by state
-CREATE INDEX job_waiting ON job (run_id, reason) WHERE state = 'waiting' AND unmet = 0;  -- gates to open, held jobs
+CREATE INDEX job_state ON job (run_id, state, unmet);                           -- in one state; counts; gates to open, held jobs
 CREATE INDEX job_reviews ON job (reviews) WHERE reviews IS NOT NULL;            -- the panel of a job
 
 -- An edge: `job_id` needs `needs_id`.
@@ -198,6 +197,8 @@ CREATE TABLE supervisor (
 ) STRICT;
 CREATE UNIQUE INDEX supervisor_active ON supervisor (session_id) WHERE state IN ('starting', 'attached'); -- one a session
 
+CREATE INDEX supervisor_session ON supervisor (session_id, id);                 -- the newest helper, recoveries
+
 -- A process started for an attempt.
 CREATE TABLE execution (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -220,6 +221,7 @@ CREATE TABLE execution (
   ended_at INTEGER                                -- outcome
 ) STRICT;
 CREATE UNIQUE INDEX execution_agent ON execution (job_id, attempt) WHERE kind = 'agent'; -- at most one launch an attempt
+CREATE INDEX execution_by_attempt ON execution (job_id, attempt);               -- what was run for an attempt
 CREATE INDEX execution_live ON execution (state) WHERE state IN ('starting', 'running'); -- who is a lane, right now
 CREATE INDEX execution_pid ON execution (pid, pid_start) WHERE pid IS NOT NULL;          -- is this caller a lane?
 
@@ -271,6 +273,8 @@ CREATE TABLE gate (
   note TEXT                                       -- the person's words
 ) STRICT;
 CREATE UNIQUE INDEX gate_pending ON gate (job_id) WHERE state = 'pending';      -- one open gate a job
+CREATE INDEX gate_by_job ON gate (job_id, id);                                  -- the newest gate of a job
+CREATE INDEX gate_by_run ON gate (run_id, id);                                  -- gate list --all
 CREATE INDEX gate_open ON gate (run_id) WHERE state = 'pending';                -- the inbox
 
 -- A recorded judgement of a person or operator. Append-only.
@@ -286,6 +290,7 @@ CREATE TABLE decision (
   how TEXT NOT NULL,                              -- terminal, or `--as-person` with what was detected
   decided_at INTEGER NOT NULL                     -- when
 ) STRICT;
+CREATE INDEX decision_by_job ON decision (job_id) WHERE job_id IS NOT NULL;     -- has a person decided this before?
 
 -- What is known of a lane, over all runs.
 CREATE TABLE lane (
@@ -304,8 +309,10 @@ CREATE TABLE request (
   key TEXT PRIMARY KEY,                           -- the caller's key
   verb TEXT NOT NULL,                             -- what was asked
   words_hash TEXT NOT NULL,                       -- sha256 of the request; the same key must ask the same
-  reply TEXT NOT NULL,                            -- the report
-  replied_at INTEGER NOT NULL                     -- when
+  principal TEXT NOT NULL,                        -- who asked; the same key is nobody else's
+  reserved_at INTEGER NOT NULL,                   -- when its first effect was recorded, in the same transaction
+  reply TEXT,                                     -- the report or error; none until the verb ended, or if that was lost
+  replied_at INTEGER                              -- when
 ) STRICT, WITHOUT ROWID;
 
 -- What happened, one chain a store. Append-only.

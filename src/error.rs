@@ -21,8 +21,8 @@ pub struct Next {
 
 impl Next {
     /// A next command from its words.
-    pub fn new(who: &str, why: impl Into<String>, argv: &[&str]) -> Self {
-        Next { argv: argv.iter().map(|word| (*word).to_owned()).collect(), why: why.into(), who: who.to_owned() }
+    pub fn new(who: &str, why: impl Into<String>, argv: &[impl AsRef<str>]) -> Self {
+        Next { argv: argv.iter().map(|word| word.as_ref().to_owned()).collect(), why: why.into(), who: who.to_owned() }
     }
 }
 
@@ -148,6 +148,8 @@ catalog! {
     FindingRepeated "finding_repeated" Refused;
     /// The same request key with another request.
     RequestReused "request_reused" Refused;
+    /// A request's effect is recorded, its answer is not known.
+    RequestUnfinished "request_unfinished" Refused;
     /// Something is still held.
     StillHeld "still_held" Refused;
     /// A path leaves its folder.

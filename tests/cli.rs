@@ -4,11 +4,47 @@
 
 mod support;
 
+#[path = "cli/answer.rs"]
+mod answer;
+#[path = "cli/await_work.rs"]
+mod await_work;
+#[path = "cli/causes.rs"]
+mod causes;
 #[path = "cli/control.rs"]
 mod control;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/drive.rs"]
 mod drive;
+#[path = "cli/ends.rs"]
+mod ends;
 #[path = "cli/freshness.rs"]
 mod freshness;
+#[path = "cli/gate.rs"]
+mod gate;
+#[path = "cli/init.rs"]
+mod init;
+#[path = "cli/job.rs"]
+mod job;
+#[path = "cli/person.rs"]
+mod person;
+#[path = "cli/request.rs"]
+mod request;
+#[path = "cli/rescue.rs"]
+mod rescue;
+#[path = "cli/session.rs"]
+mod session;
+#[path = "cli/status.rs"]
+mod status;
+#[path = "cli/supervise.rs"]
+mod supervise;
+#[path = "cli/take.rs"]
+mod take;
+#[path = "cli/trust.rs"]
+mod trust;
+#[path = "cli/unreadable.rs"]
+mod unreadable;
+#[path = "cli/work.rs"]
+mod work;
 #[path = "cli/workflow.rs"]
 mod workflow;

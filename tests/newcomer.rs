@@ -1,6 +1,11 @@
 //! What somebody meets who has never seen striatum: the first command, the pages, the examples.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests; what a page shows and a test can't type is said on standard error"
+)]
 
 #[path = "newcomer/console.rs"]
 mod console;
@@ -8,6 +13,8 @@ mod console;
 mod examples;
 #[path = "newcomer/help.rs"]
 mod help;
+#[path = "newcomer/pages.rs"]
+mod pages;
 #[path = "newcomer/quickstart.rs"]
 mod quickstart;
 #[path = "newcomer/world.rs"]

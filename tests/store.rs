@@ -3,3 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod support;
+
+#[path = "store/plans.rs"]
+mod plans;

@@ -49,17 +49,27 @@ fn with_driver(plan: &Plan, trial: &Trial, driver: &mut Child, table: &mut Table
 fn idle(plan: &Plan, trial: &Trial, pid: u32, table: &mut Table) -> Outcome<()> {
     let window = Duration::from_secs(if plan.quick { 3 } else { 10 });
     progress(&format!("G12: watching an idle driver for {} s", window.as_secs()));
-    let wal = || std::fs::metadata(trial.db().with_extension("db-wal")).and_then(|about| Ok((about.len(), about.modified()?)));
+    let wal = || {
+        std::fs::metadata(trial.db().with_extension("db-wal")).and_then(|about| Ok((about.len(), about.modified()?)))
+    };
     let (cpu, log, start) = (cpu_ns(pid)?, wal()?, Instant::now());
     // The window itself is what is measured.
     std::thread::sleep(window);
     let (used, took) = (cpu_ns(pid)?.saturating_sub(cpu), start.elapsed());
     let percent = used as f64 / took.as_nanos() as f64 * 100.0;
     let absolute = format!("{:.2} ms of CPU in {:.0} s", used as f64 / 1e6, took.as_secs_f64());
-    table.at_most("G12", "idle driver, of one core", AtMost { limit: 0.2, measured: percent, unit: Unit::Percent, absolute });
+    table.at_most(
+        "G12",
+        "idle driver, of one core",
+        AtMost { limit: 0.2, measured: percent, unit: Unit::Percent, absolute },
+    );
     let writes = f64::from(u8::from(wal()? != log));
     let absolute = format!("the log has {} bytes", log.0);
-    table.at_most("G12", "idle driver, changes of the log", AtMost { limit: 0.0, measured: writes, unit: Unit::Count, absolute });
+    table.at_most(
+        "G12",
+        "idle driver, changes of the log",
+        AtMost { limit: 0.0, measured: writes, unit: Unit::Count, absolute },
+    );
     Ok(())
 }
 

@@ -20,7 +20,8 @@ const DONE: i64 = 200;
 pub fn compare(_plan: &Plan, table: &mut Table) -> Outcome<()> {
     progress(&format!("G14: driving the first {DONE} of {JOBS} jobs"));
     let trial = Trial::started(Shape::Fan(JOBS), 8)?;
-    let mut driver = trial.striatum(["run", "drive"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut driver =
+        trial.striatum(["run", "drive"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let measured = look(&trial, &driver);
     stop(&trial, &mut driver)?;
     let (drive, helper) = measured?;
@@ -47,7 +48,7 @@ fn look(trial: &Trial, driver: &Child) -> Outcome<(f64, f64)> {
 
 /// Ends the run, so that nothing lives on.
 fn stop(trial: &Trial, driver: &mut Child) -> Outcome<()> {
-    succeed(&mut trial.striatum(["run", "stop", "--reason", "measured"]))?;
+    succeed(&mut trial.striatum(["run", "stop"]))?;
     wait_for("the driver's end", || Ok(driver.try_wait()?))?;
     let read = Connection::open_with_flags(trial.db(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let live = "SELECT count(*) FROM supervisor WHERE state IN ('starting', 'attached')";

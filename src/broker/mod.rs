@@ -16,6 +16,9 @@ pub struct Call {
     pub verb: String,
     /// Its request.
     pub request: Value,
+    /// The caller's key.
+    #[serde(default)]
+    pub key: Option<String>,
 }
 
 /// A reply on the wire.

@@ -93,7 +93,7 @@ fn run(ctx: &Ctx, desk: &Desk, call: Call) -> Result<Value> {
             format!("{} is not for a lane ({})", call.verb.replace('_', " "), desk.session),
         )
         .hint("report what you need with `striatum work block --needs-context`")),
-        Some(Who::Anyone | Who::Session) => api::dispatch(ctx, &call.verb, call.request),
+        Some(Who::Anyone | Who::Session) => api::dispatch(ctx, call.key.as_deref(), &call.verb, call.request),
     }
 }
 

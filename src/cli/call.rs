@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Result};
 use crate::verbs::api::{Verb, Who};
 use crate::verbs::ctx::{self, Ctx};
 use crate::verbs::person::{self, Caller};
+use crate::verbs::request;
 
 /// One invocation of the command line.
 pub struct Session {
@@ -32,10 +33,10 @@ impl Session {
     /// Calls a verb.
     pub fn call<V: Verb>(&self, request: &V) -> Result<V::Report> {
         match (self.lane_socket(), V::WHO) {
-            (Some(socket), _) => through(&socket, request),
+            (Some(socket), _) => through(&socket, request, self.globals.request_id.clone()),
             (None, Who::Person) => self.call_as_person(request),
-            (None, Who::Operator) => run(request, self.operator_ctx()?),
-            (None, Who::Anyone | Who::Session) => run(request, self.ctx()?),
+            (None, Who::Operator) => self.ask(self.operator_ctx()?, request),
+            (None, Who::Anyone | Who::Session) => self.ask(self.ctx()?, request),
         }
     }
 
@@ -43,7 +44,15 @@ impl Session {
     pub fn call_as_person<V: Verb>(&self, request: &V) -> Result<V::Report> {
         let ctx = self.operator_ctx()?;
         let how = person::require(&self.caller())?;
-        run(request, ctx.with_person(how))
+        self.ask(ctx.with_person(how), request)
+    }
+
+    /// Asks under the caller's key. This process is about to end, and the store stays open until then: the kernel
+    /// closes it at the exit, quicker than SQLite would free all that it has read of the schema.
+    fn ask<V: Verb>(&self, ctx: Ctx, request: &V) -> Result<V::Report> {
+        let report = request::ask(&ctx, self.globals.request_id.as_deref(), request);
+        std::mem::forget(ctx);
+        report
     }
 
     fn caller(&self) -> Caller {
@@ -75,7 +84,7 @@ impl Session {
     pub fn ctx(&self) -> Result<Ctx> {
         let ctx = ctx::open(self.globals.dir.as_deref())?;
         let json = self.globals.json;
-        Ok(ctx.on_notice(move |text| super::output::notice(text, json)).with_request(self.globals.request_id.clone()))
+        Ok(ctx.on_notice(move |text| super::output::notice(text, json)))
     }
 
     /// The store, for verbs that an operator alone may use.
@@ -100,14 +109,6 @@ impl Session {
     }
 }
 
-/// Runs the verb of a process that is about to end: the store stays open until then. The kernel closes it at the exit,
-/// quicker than SQLite would free all that it has read of the schema.
-fn run<V: Verb>(request: &V, ctx: Ctx) -> Result<V::Report> {
-    let report = request.run(&ctx);
-    std::mem::forget(ctx);
-    report
-}
-
 fn same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
@@ -115,7 +116,7 @@ fn same(one: &Path, other: &Path) -> bool {
     }
 }
 
-fn through<V: Verb>(socket: &Path, request: &V) -> Result<V::Report> {
-    let report = client::call(socket, V::NAME, serde_json::to_value(request)?)?;
+fn through<V: Verb>(socket: &Path, request: &V, key: Option<String>) -> Result<V::Report> {
+    let report = client::call(socket, V::NAME, serde_json::to_value(request)?, key)?;
     Ok(serde_json::from_value(report)?)
 }

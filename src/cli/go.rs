@@ -7,7 +7,7 @@ use super::call::Session;
 use super::drive::Driving;
 use super::output::{Output, print};
 use super::run::{Prepare, prepared};
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::verbs::run::prepare::PrepareReport;
 use crate::verbs::run::start::StartRequest;
 
@@ -28,7 +28,11 @@ impl Go {
         if report.plans_only {
             return Ok(0);
         }
-        session.unkeyed().call(&StartRequest { run: Some(report.run.clone()) })?;
+        match session.unkeyed().call(&StartRequest { run: Some(report.run.clone()) }) {
+            // The same key as before may mean a run that is over; driving tells its end.
+            Err(error) if error.code == Code::NotRunning => {}
+            started => drop(started?),
+        }
         self.driving.drive(&self.driving.request(Some(report.run)), session, output)
     }
 }

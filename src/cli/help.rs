@@ -47,37 +47,67 @@ pub const EXITS: [(&str, &str); 14] = [
 ];
 
 /// Examples of verbs: the verb's words, and lines to type.
+#[rustfmt::skip]
 pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     (&["quickstart"], &["striatum quickstart", "striatum quickstart ~/try-striatum"]),
-    (
-        &["run", "prepare"],
-        &["striatum run prepare -w map", "striatum run prepare -w .striatum/workflows/map.toml --json"],
-    ),
+    (&["trust"], &["striatum trust --show", "striatum trust", "striatum trust .striatum/workflows/map.toml"]),
+    (&["run", "go"], &[
+        "striatum run go -w review --task 'Write a note that ends with a full stop'",
+        "striatum run go -w .striatum/workflows/map.toml --param depth=2",
+    ]),
+    (&["run", "prepare"], &["striatum run prepare -w map", "striatum run prepare -w map --json"]),
     (&["run", "start"], &["striatum run start --run-id map-1"]),
-    (
-        &["run", "drive"],
-        &[
-            "striatum run drive",
-            "striatum run drive --run-id map-1 --wait-human",
-            "striatum run drive --dry-run",
-            "striatum run drive --json",
-        ],
-    ),
-    (
-        &["work", "verdict"],
-        &[
-            "striatum work verdict accept",
-            "striatum work verdict needs_revision --finding 'wrong total: the discount is added twice'",
-        ],
-    ),
-    (
-        &["work", "complete"],
-        &["striatum work complete --summary 'the total is right now'", "striatum work complete --result answer.json"],
-    ),
-    (
-        &["work", "block"],
-        &["striatum work block --needs-context --awaiting 'the tax rate' --who-can 'the owner' --action 'name it'"],
-    ),
+    (&["run", "drive"], &[
+        "striatum run drive",
+        "striatum run drive --run-id map-1 --wait-human",
+        "striatum run drive --dry-run",
+        "striatum run drive --json",
+    ]),
+    (&["run", "amend"], &[
+        "striatum run amend --set budget.cost_usd=20 --reason 'worth it'",
+        "striatum run amend draft --set lane=codex --set timeout=2h --reason 'the other one is down'",
+    ]),
+    (&["run", "retry-job"], &[
+        "striatum run retry-job draft --reason 'the disk is free again'",
+        "striatum run retry-job --failed --note 'use the staging server' --reason 'it was the network'",
+    ]),
+    (&["run", "cancel"], &["striatum run cancel --run-id map-1 --reason 'asked for the wrong thing'"]),
+    (&["status"], &["striatum status", "striatum status --json"]),
+    (&["job", "show"], &["striatum job show draft", "striatum job show draft --run-id map-1 --json"]),
+    (&["logs"], &["striatum logs draft", "striatum logs draft -f", "striatum logs draft --attempt 1 --tail 50"]),
+    (&["answer"], &["striatum answer draft 'the rate is 19 %'", "striatum answer draft --file answer.md"]),
+    (&["gate", "approve"], &["striatum gate approve g3", "striatum gate approve release --note 'after the freeze'"]),
+    (&["give"], &[
+        "striatum give draft --done --summary 'written by hand'",
+        "striatum give review --verdict needs_revision --finding 'order: the steps are swapped'",
+        "striatum give draft --note 'I only looked'",
+    ]),
+    (&["review", "override-verdict"], &[
+        "striatum review override-verdict review --verdict accept --reason 'the finding is about another file'",
+    ]),
+    (&["register-session"], &["striatum register-session --run-id map-1 --role author --lane mapper"]),
+    (&["workflow", "generate"], &[
+        "striatum workflow generate panel",
+        "striatum workflow generate review --output .striatum/workflows/notes.toml",
+    ]),
+    (&["work", "complete"], &[
+        "striatum work complete --summary 'the total is right now'",
+        "striatum work complete --result answer.json",
+    ]),
+    (&["work", "verdict"], &[
+        "striatum work verdict accept",
+        "striatum work verdict needs_revision --finding 'wrong total: the discount is added twice'",
+    ]),
+    (&["work", "block"], &[
+        "striatum work block --needs-context --awaiting 'the tax rate' --who-can 'the owner' --action 'name it'",
+    ]),
+    (&["work", "await"], &[
+        "striatum work await --claim",
+        "striatum work await --timeout 5m --session-id s3 --token-file token",
+    ]),
+    (&["gate", "reject"], &["striatum gate reject g3 --note 'the notes are missing'"]),
+    (&["take"], &["striatum take review", "striatum take draft --yes"]),
+    (&["lane", "pause"], &["striatum lane pause codex --reason 'too dear this month'"]),
     (&["completion"], &["striatum completion bash > ~/.local/share/bash-completion/completions/striatum"]),
     (&["man"], &["striatum man run drive", "striatum man --output ~/.local/share/man/man1"]),
 ];
@@ -167,9 +197,7 @@ mod tests {
                 let words = words(line.split(" > ").next().unwrap());
                 let spoken: Vec<&str> = words.iter().skip(1).map(String::as_str).take(path.len()).collect();
                 assert_eq!(&spoken, path, "{line}");
-                if find(&Cli::command(), path).is_some() {
-                    assert!(Cli::try_parse_from(&words).is_ok(), "{line}");
-                }
+                assert!(Cli::try_parse_from(&words).is_ok(), "{line}");
             }
         }
     }

@@ -27,7 +27,7 @@ impl Inbox {
     /// Calls the verb and shows its report.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         let report = session.call(&InboxRequest { run: self.run_id, limit: self.limit })?;
-        output.report(&report, |report| inbox(report));
+        output.report(&report, inbox);
         Ok(0)
     }
 }

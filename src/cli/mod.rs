@@ -2,16 +2,19 @@
 //!
 //! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
 
+mod audit;
 mod call;
 mod config;
 mod control;
 mod dashboard;
+mod doctor;
 mod drive;
 mod events;
 mod gate;
 mod go;
 mod help;
 mod inbox;
+mod init;
 mod job;
 mod lane;
 mod logs;
@@ -26,6 +29,7 @@ mod status;
 mod summary;
 mod supervise;
 mod table;
+mod trust;
 mod work;
 mod workflow;
 
@@ -75,8 +79,12 @@ pub struct Globals {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Verb {
+    /// Set up striatum in this repository, with a first workflow
+    Init(init::Init),
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
+    /// Let the commands run that config.toml and workflows name
+    Trust(trust::Trust),
     /// Print what completes words in a shell
     Completion(pages::Completion),
     /// Print a manual page, or write all of them
@@ -92,6 +100,11 @@ enum Verb {
     Logs(logs::Logs),
     /// Show what happened
     Events(events::Events),
+    /// Verify the log
+    #[command(subcommand)]
+    Audit(audit::Audit),
+    /// Look whether the store, what belongs to it and the machine under it are sound
+    Doctor(doctor::Doctor),
     /// Show everything on one screen
     Dashboard(dashboard::Dashboard),
     /// Prepare, start, drive and look at runs
@@ -164,7 +177,9 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
+        Verb::Init(init) => init.run(session, output),
         Verb::Quickstart(quickstart) => quickstart.run(output),
+        Verb::Trust(trust) => trust.run(session, output),
         Verb::Completion(completion) => completion.run(output),
         Verb::Man(man) => man.run(output),
         Verb::Status(verb) => verb.run(session, output),
@@ -173,6 +188,8 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Logs(verb) => verb.run(session, output),
         Verb::Events(verb) => verb.run(session, output),
         Verb::Dashboard(verb) => verb.run(session, output),
+        Verb::Doctor(verb) => verb.run(session, output),
+        Verb::Audit(verb) => verb.run(session, output),
         Verb::Run(run) => run.run(session, output),
         Verb::RegisterSession(register) => register.run(session, output),
         Verb::Session(verb) => verb.run(session, output),
@@ -186,5 +203,27 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Lane(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::domain::job::Cause;
+    use crate::verbs::read::ways::{Subject, out_of};
+
+    #[test]
+    fn every_command_that_ends_a_cause_can_be_typed() {
+        let subject =
+            Subject { run: "w-1", job: Some("draft"), role: Some("author"), lane: Some("script"), gate: Some("g1") };
+        // Landing comes with its verb.
+        for cause in Cause::ALL.iter().filter(|cause| **cause != Cause::Landing) {
+            for next in out_of(*cause, &subject) {
+                let typed = Cli::try_parse_from(&next.argv);
+                assert!(typed.is_ok(), "{cause}: {}\n{}", next.argv.join(" "), typed.err().unwrap());
+            }
+        }
     }
 }

@@ -92,18 +92,17 @@ fn taken(report: &TakeReport) -> String {
 
 /// Give a job back that you took
 #[derive(Args)]
-#[group(id = "how", multiple = false)]
 pub struct Give {
     /// The job
     job: String,
     /// It is done
-    #[arg(long, group = "how")]
+    #[arg(long, conflicts_with_all = ["verdict", "result"])]
     done: bool,
     /// The judgement, in a review
-    #[arg(long, group = "how")]
+    #[arg(long, conflicts_with = "result")]
     verdict: Option<VerdictWord>,
     /// A whole answer, `striatum.result/1`, from a file
-    #[arg(long, value_name = "FILE", group = "how")]
+    #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
     /// A remark, `TITLE: DETAIL` (can be repeated)
     #[arg(long = "finding", value_name = "TITLE: DETAIL", requires = "verdict")]
@@ -112,7 +111,7 @@ pub struct Give {
     #[arg(long, value_name = "TEXT")]
     summary: Option<String>,
     /// A word for whoever works it next, when it is put back
-    #[arg(long, value_name = "TEXT", conflicts_with = "how")]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["done", "verdict", "result"])]
     note: Option<String>,
     /// The run; the only live one that has the job, when left out
     #[arg(long, value_name = "RUN")]

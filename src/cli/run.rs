@@ -12,7 +12,7 @@ use super::go::Go;
 use super::output::{Output, next_text};
 use super::summary;
 use crate::error::{Code, Error, Result};
-use crate::verbs::run::prepare::{PrepareReport, PrepareRequest};
+use crate::verbs::run::prepare::{Base, PrepareReport, PrepareRequest};
 use crate::verbs::run::retry::{RetryReport, RetryRequest};
 use crate::verbs::run::start::StartRequest;
 
@@ -87,6 +87,9 @@ pub struct Prepare {
     /// Commands with this hash may run though nobody trusted them here (for CI)
     #[arg(long, value_name = "sha256:..")]
     trust_hash: Option<String>,
+    /// The operator acts only through mediated verbs, whatever the workflow says
+    #[arg(long)]
+    constrained: bool,
 }
 
 impl Prepare {
@@ -102,7 +105,12 @@ impl Prepare {
         if let Some(task) = &self.task {
             params.insert("task".to_owned(), task.clone());
         }
-        Ok(PrepareRequest { workflow: self.workflow.clone(), params, trust_hash: self.trust_hash.clone() })
+        Ok(PrepareRequest {
+            workflow: self.workflow.clone(),
+            params,
+            trust_hash: self.trust_hash.clone(),
+            constrained: self.constrained,
+        })
     }
 
     fn run(&self, session: &Session, output: &Output) -> Result<u8> {
@@ -119,8 +127,9 @@ pub fn prepared(report: &PrepareReport) -> String {
     for warning in &report.warnings {
         text.push_str(&format!("{warning}\n"));
     }
+    text.push_str(&report.base.as_ref().map(base_text).unwrap_or_default());
     for command in &report.commands {
-        text.push_str(&format!("runs {command}\n"));
+        text.push_str(&format!("runs {}\n", cut(command)));
     }
     let count = report.needed.len();
     let times = if count == 1 { "time" } else { "times" };
@@ -128,6 +137,25 @@ pub fn prepared(report: &PrepareReport) -> String {
     text.push_str(&format!("you will be needed: {count} {times}{what}\n"));
     text.push_str(&next_text(&report.next));
     text
+}
+
+/// How much of a command is shown; `trust --show` shows all of it.
+const COMMAND_LETTERS: usize = 160;
+
+fn cut(command: &str) -> String {
+    match command.char_indices().nth(COMMAND_LETTERS) {
+        Some((at, _)) => format!("{}...", &command[..at]),
+        None => command.to_owned(),
+    }
+}
+
+fn base_text(base: &Base) -> String {
+    let commit = base.commit.as_deref().map_or("no commit yet", |commit| commit.get(..12).unwrap_or(commit));
+    match base.uncommitted {
+        None | Some(0) => format!("base {commit}\n"),
+        Some(1) => format!("base {commit}; 1 uncommitted change is not part of the run\n"),
+        Some(count) => format!("base {commit}; {count} uncommitted changes are not part of the run\n"),
+    }
 }
 
 /// Which run.
@@ -143,7 +171,8 @@ impl Start {
         let report = session.call(&StartRequest { run: self.run_id })?;
         output.report(&report, |report| {
             let word = if report.already { "was started before" } else { "started" };
-            format!("{} {word}\n{}", report.run, next_text(&report.next))
+            let warnings: String = report.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
+            format!("{} {word}\n{warnings}{}", report.run, next_text(&report.next))
         });
         Ok(0)
     }

@@ -11,6 +11,7 @@ use super::output::{Output, complain, next_text};
 use crate::domain::graph::Format;
 use crate::domain::workflow::generate::TEMPLATES;
 use crate::error::{Code, Error, Next, Result};
+use crate::verbs::trust::grant_written;
 use crate::verbs::workflow::{
     GenerateRequest, GraphRequest, ImportRequest, ShowReport, ShowRequest, TextReport, ValidateReport, ValidateRequest,
     save,
@@ -173,7 +174,11 @@ fn kinds() -> PossibleValuesParser {
 impl Generate {
     fn run(self, session: &Session, output: &Output) -> Result<u8> {
         let report = session.call(&GenerateRequest { kind: self.kind })?;
-        deliver(&report, self.output, output)
+        let code = deliver(&report, self.output.clone(), output)?;
+        if let Some(file) = self.output {
+            grant_written(&session.ctx()?, &file, "workflow generate")?;
+        }
+        Ok(code)
     }
 }
 

@@ -11,13 +11,15 @@
 //!
 //! It is pure and total: no clock, no I/O, no order among rows matters. It never sees a finished job.
 
+use std::collections::BTreeMap;
+
 use super::action::{Action, Launch, Plan, Standing, Surfaced};
-use super::id::SessionId;
+use super::id::{JobId, SessionId};
 use super::job::Cause;
 use super::run::RunState;
 use super::session::{ExecutionState, SupervisorState};
 use super::time::Moment;
-use super::world::{LaneBlock, LockState, Offer, SessionView, SlotView, World};
+use super::world::{AmbiguousView, LaneBlock, LockState, Offer, SessionView, SlotView, World};
 
 /// Decides one turn.
 pub fn reconcile(world: &World, now: &Moment) -> Plan {
@@ -61,13 +63,18 @@ fn is_orphaned(session: &SessionView) -> bool {
         && session.helper == LockState::Free
 }
 
+/// Helpers that may take over from a dead one before what it held is given up: a fault that kills every one of them
+/// must end in a named question, not in a loop.
+const RECOVERIES: u32 = 3;
+
 fn reap(world: &World, plan: &mut Plan) {
     for session in by_id(world).into_iter().filter(|session| is_orphaned(session)) {
         let started = session
             .held
             .as_ref()
             .filter(|held| matches!(held.agent, Some(ExecutionState::Running)) || session.agent == LockState::Held);
-        plan.actions.push(match started {
+        let is_hopeless = session.recoveries >= RECOVERIES && session.agent == LockState::Free;
+        plan.actions.push(match started.filter(|_| !is_hopeless) {
             Some(held) => Action::Recover { session: session.id, job: held.name.clone() },
             None if session.agent == LockState::Held => Action::Recover { session: session.id, job: String::from("-") },
             None => Action::MarkLost { session: session.id },
@@ -119,13 +126,11 @@ fn has_done_its_job(session: &SessionView) -> bool {
     session.is_fresh && session.packets > 0
 }
 
-/// A session that could still take what its slot offers.
+/// A session that could still take what its slot, or its role whatever the lane, offers.
 fn may_still_work(session: &SessionView, world: &World) -> bool {
-    !has_done_its_job(session)
-        && world
-            .slots
-            .iter()
-            .any(|slot| slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty())
+    let offers = |slot: &SlotView| slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty();
+    let is_wanted = world.slots.iter().any(offers) || world.ambiguous.iter().any(|job| job.role == session.role);
+    !has_done_its_job(session) && is_wanted
 }
 
 fn close(world: &World, plan: &mut Plan) {
@@ -155,19 +160,50 @@ fn gates(world: &World, plan: &mut Plan) {
 }
 
 /// What may still be launched in this turn.
-struct Room {
+struct Room<'a> {
     run: u32,
     launches: u32,
+    /// By lane: slots of several roles may share one.
+    lanes: BTreeMap<&'a str, u32>,
+}
+
+impl<'a> Room<'a> {
+    /// Idle sessions that will claim soon already use room.
+    fn of(world: &'a World) -> Room<'a> {
+        let claiming = |lane: Option<&str>| {
+            let fits = |session: &&SessionView| lane.is_none_or(|lane| session.lane == lane);
+            let count = world.sessions.iter().filter(fits).filter(|session| will_claim(session, world)).count();
+            u32::try_from(count).unwrap_or(u32::MAX)
+        };
+        let free =
+            |slot: &'a SlotView| (slot.lane.as_str(), slot.free_leases.saturating_sub(claiming(Some(&slot.lane))));
+        Room {
+            run: world.run.free_leases.saturating_sub(claiming(None)),
+            launches: world.run.launches_left,
+            lanes: world.slots.iter().map(free).collect(),
+        }
+    }
+
+    /// One more agent may be launched in the lane.
+    fn has(&self, lane: &str) -> bool {
+        self.run > 0 && self.launches > 0 && self.lanes.get(lane).is_some_and(|left| *left > 0)
+    }
+
+    /// Takes what one launch needs.
+    fn take(&mut self, lane: &str) {
+        self.run = self.run.saturating_sub(1);
+        self.launches = self.launches.saturating_sub(1);
+        if let Some(left) = self.lanes.get_mut(lane) {
+            *left = left.saturating_sub(1);
+        }
+    }
 }
 
 fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     if world.run.is_paused {
         return;
     }
-    let mut room = Room { run: world.run.free_leases, launches: world.run.launches_left };
-    // Idle sessions that will claim soon already use the room that the run has.
-    let claiming = world.sessions.iter().filter(|session| will_claim(session, world)).count();
-    room.run = room.run.saturating_sub(u32::try_from(claiming).unwrap_or(u32::MAX));
+    let mut room = Room::of(world);
     let mut slots: Vec<_> = world.slots.iter().collect();
     slots.sort_by_key(|slot| slot.offers.iter().map(|offer| offer.job).min());
     for slot in slots {
@@ -175,13 +211,29 @@ fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     }
     let mut ambiguous: Vec<_> = world.ambiguous.iter().collect();
     ambiguous.sort_by_key(|job| job.job);
-    for job in ambiguous.into_iter().filter(|job| !is_covered_by_role(world, &job.role)) {
-        plan.surfaced.push(Surfaced::AmbiguousLane {
-            job: job.name.clone(),
-            role: job.role.clone(),
-            lanes: job.lanes.clone(),
-        });
+    for job in ambiguous {
+        match covering_by_role(world, &job.role) {
+            // Somebody registered it for the role: that is the answer to which lane.
+            Some(session) if needs_host(session) && !is_adopted(plan, session.id) => {
+                plan.actions.push(Action::Adopt { session: session.id, job: job.name.clone() });
+            }
+            Some(_) => {}
+            None => plan.surfaced.push(Surfaced::AmbiguousLane {
+                job: job.name.clone(),
+                role: job.role.clone(),
+                lanes: job.lanes.clone(),
+            }),
+        }
     }
+}
+
+/// Nothing hosts the session, and a helper may.
+fn needs_host(session: &SessionView) -> bool {
+    session.supervisor.is_none() && session.is_launchable && !session.is_self_driven
+}
+
+fn is_adopted(plan: &Plan, id: SessionId) -> bool {
+    plan.actions.iter().any(|action| matches!(action, Action::Adopt { session, .. } if *session == id))
 }
 
 /// A helper is on its way to its next message: just launched, or resident with something to take.
@@ -194,23 +246,29 @@ fn will_claim(session: &SessionView, world: &World) -> bool {
     is_coming && session.held.is_none() && !session.is_stopping && session.helper == LockState::Held
 }
 
-/// Some session of the role without a fixed lane of its own may claim it.
-fn is_covered_by_role(world: &World, role: &str) -> bool {
-    world.sessions.iter().any(|session| session.role == role && session.held.is_none() && !session.is_stopping)
+/// The session of the role that may claim what names no lane.
+fn covering_by_role<'a>(world: &'a World, role: &str) -> Option<&'a SessionView> {
+    let may = |session: &&SessionView| {
+        let is_idle = session.held.is_none() && !session.is_stopping && !has_done_its_job(session);
+        session.role == role && is_idle && !is_orphaned(session)
+    };
+    by_id(world).into_iter().find(may)
 }
 
-fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, plan: &mut Plan) {
+fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room<'_>, plan: &mut Plan) {
     let mut offers: Vec<&Offer> = slot.offers.iter().collect();
     offers.sort_by_key(|offer| (offer.job, offer.attempt));
     let Some(first) = offers.first() else { return };
+    if loses_a_session(world, slot, plan) {
+        return;
+    }
     if !surface_block(slot, first, now, plan) {
         return;
     }
-    let mut idle = covering(world, slot, plan);
-    let mut lane_room = slot.free_leases;
+    let mut idle = covering(world, slot, now, plan);
     for offer in offers {
-        if offer.not_before.as_ref().is_some_and(|moment| !moment.is_past(now)) {
-            wake(plan, offer.not_before.as_ref().unwrap_or(now));
+        if let Some(moment) = offer.not_before.as_ref().filter(|_| !is_due(offer, now)) {
+            wake(plan, moment);
             continue;
         }
         if let Some(action) = take_idle(&mut idle, offer) {
@@ -225,18 +283,23 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room, pl
             });
             continue;
         }
-        if lane_room == 0 || room.run == 0 || room.launches == 0 {
+        if !room.has(&slot.lane) {
             continue;
         }
         if let Some(author) = slot.blocking_author.filter(|_| offer.is_fresh) {
             plan.surfaced.push(Surfaced::FreshBlocked { job: offer.name.clone(), author });
             continue;
         }
-        lane_room -= 1;
-        room.run -= 1;
-        room.launches -= 1;
+        room.take(&slot.lane);
         plan.actions.push(Action::Launch(launch_of(slot, offer)));
     }
+}
+
+/// A session of the slot is given up in this turn: what it was launched for is known only in the next.
+fn loses_a_session(world: &World, slot: &SlotView, plan: &Plan) -> bool {
+    let is_lost = |id: SessionId| plan.actions.iter().any(|action| *action == Action::MarkLost { session: id });
+    let mut of_slot = world.sessions.iter().filter(|session| session.role == slot.role && session.lane == slot.lane);
+    of_slot.any(|session| is_lost(session.id))
 }
 
 fn launch_of(slot: &SlotView, offer: &Offer) -> Launch {
@@ -266,9 +329,13 @@ fn surface_block(slot: &SlotView, first: &Offer, now: &Moment, plan: &mut Plan) 
 }
 
 /// Sessions of the slot that may take an offer, those that a helper hosts first.
-struct Idle<'a>(Vec<&'a SessionView>);
+struct Idle<'a> {
+    sessions: Vec<&'a SessionView>,
+    /// What may be taken now.
+    due: Vec<(JobId, u32)>,
+}
 
-fn covering<'a>(world: &'a World, slot: &SlotView, plan: &Plan) -> Idle<'a> {
+fn covering<'a>(world: &'a World, slot: &SlotView, now: &Moment, plan: &Plan) -> Idle<'a> {
     let reaped: Vec<SessionId> = plan
         .actions
         .iter()
@@ -286,15 +353,30 @@ fn covering<'a>(world: &'a World, slot: &SlotView, plan: &Plan) -> Idle<'a> {
         .filter(|session| !is_orphaned(session) && !reaped.contains(&session.id))
         .collect();
     idle.sort_by_key(|session| (session.supervisor.is_none(), session.id));
-    Idle(idle)
+    let due = slot.offers.iter().filter(|offer| is_due(offer, now)).map(|offer| (offer.job, offer.attempt));
+    Idle { sessions: idle, due: due.collect() }
 }
 
-/// Covers an offer with an idle session, adopting it when nothing hosts it; none when no session is left.
+/// It may be claimed now.
+fn is_due(offer: &Offer, now: &Moment) -> bool {
+    offer.not_before.as_ref().is_none_or(|moment| moment.is_past(now))
+}
+
+/// Covers an offer with an idle session, adopting it when nothing hosts it; none when no session is left. Who was
+/// launched for an offer covers that one, so that no attempt is launched for twice.
 fn take_idle(idle: &mut Idle<'_>, offer: &Offer) -> Option<Option<Action>> {
-    let at = idle.0.iter().position(|session| !offer.is_fresh || session.packets == 0)?;
-    let session = idle.0.remove(at);
-    let needs_host = session.supervisor.is_none() && session.is_launchable && !session.is_self_driven;
-    Some(needs_host.then(|| Action::Adopt { session: session.id, job: offer.name.clone() }))
+    let this = (offer.job, offer.attempt);
+    let is_meant = |session: &&SessionView| session.offered == Some(this);
+    let is_free = |session: &&SessionView| {
+        session.offered.is_none_or(|other| !idle.due.contains(&other)) && (!offer.is_fresh || session.packets == 0)
+    };
+    let at = idle
+        .sessions
+        .iter()
+        .position(|one| is_meant(one))
+        .or_else(|| idle.sessions.iter().position(|one| is_free(one)))?;
+    let session = idle.sessions.remove(at);
+    Some(needs_host(session).then(|| Action::Adopt { session: session.id, job: offer.name.clone() }))
 }
 
 fn end(world: &World, plan: &mut Plan) {
@@ -306,6 +388,9 @@ fn end(world: &World, plan: &mut Plan) {
     }
     if !world.has_open_jobs {
         plan.actions.push(Action::Complete);
+        if world.run.state == RunState::NeedsOperator {
+            plan.standing = Standing::Over;
+        }
         return;
     }
     if world.run.is_paused {
@@ -374,7 +459,8 @@ fn is_cooling(world: &World, plan: &Plan) -> bool {
         let is_closed = matches!(slot.blocked, Some(LaneBlock::Human | LaneBlock::Untrusted | LaneBlock::Parked));
         !is_closed && !is_spent(slot) && slot.offers.first().is_some_and(|offer| !is_told(&offer.name))
     };
-    !world.run.is_paused && world.slots.iter().any(|slot| may_come(&slot))
+    let is_covered = |job: &AmbiguousView| covering_by_role(world, &job.role).is_some();
+    !world.run.is_paused && (world.slots.iter().any(|slot| may_come(&slot)) || world.ambiguous.iter().any(is_covered))
 }
 
 /// Everything that waits, with its cause.

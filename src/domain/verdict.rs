@@ -83,7 +83,8 @@ pub fn decide(seats: &[Seat], quorum: Option<u32>) -> PanelDecision {
     if count(|verdict| verdict == Verdict::Reject) > 0 {
         return PanelDecision::Reject;
     }
-    let needed = quorum.map_or(seats.len(), |quorum| usize::try_from(quorum).unwrap_or(usize::MAX));
+    let wanted = quorum.map_or(seats.len(), |quorum| usize::try_from(quorum).unwrap_or(usize::MAX));
+    let needed = wanted.min(seats.len());
     if count(Verdict::is_accepting) >= needed {
         return PanelDecision::Pass;
     }

@@ -81,10 +81,14 @@ pub struct SessionView {
     pub supervisor: Option<SupervisorState>,
     /// It was told to end.
     pub is_stopping: bool,
+    /// Helpers that took over after one that died.
+    pub recoveries: u32,
     /// The helper's lock.
     pub helper: LockState,
     /// The agent's lock.
     pub agent: LockState,
+    /// The attempt that it was launched for.
+    pub offered: Option<(JobId, u32)>,
     /// What it holds.
     pub held: Option<HeldWork>,
     /// Packets held so far.

@@ -18,6 +18,18 @@ pub fn point(name: &str) {
     }
 }
 
+/// Dies here if the file holds `VERB.PLACE`: every write of every verb has two such places.
+#[cfg(debug_assertions)]
+pub fn point_of(verb: &str, place: &str) {
+    if std::env::var_os("STRIATUM_TEST_CRASH").is_some() {
+        point(&format!("{verb}.{place}"));
+    }
+}
+
 /// Nothing.
 #[cfg(not(debug_assertions))]
 pub fn point(_name: &str) {}
+
+/// Nothing.
+#[cfg(not(debug_assertions))]
+pub fn point_of(_verb: &str, _place: &str) {}

@@ -33,6 +33,23 @@ pub enum GitError {
     Fault(#[from] Fault),
 }
 
+/// The installed git's version, as it writes it after `git version `.
+///
+/// # Errors
+/// git is missing, or failed.
+pub fn version() -> Result<String, GitError> {
+    let output = Command::new("git").arg("--version").stdin(Stdio::null()).output();
+    let output = output.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => GitError::Missing,
+        _ => GitError::Fault(Fault::new("run", "git", error)),
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.trim().strip_prefix("git version ").and_then(|rest| rest.split(' ').next());
+    version
+        .map(str::to_owned)
+        .ok_or_else(|| GitError::Failed { verb: "--version".to_owned(), said: text.trim().to_owned() })
+}
+
 /// A repository that git is asked about.
 #[derive(Clone, Debug)]
 pub struct Git {
@@ -125,17 +142,25 @@ impl Git {
     /// # Errors
     /// git is missing or failed, or there is no work tree.
     pub fn dirty_count(&self) -> Result<usize, GitError> {
+        self.dirty_among(&[])
+    }
+
+    /// The same, without what lies in a folder at the top of the work tree.
+    ///
+    /// # Errors
+    /// As [`Git::dirty_count`].
+    pub fn dirty_count_outside(&self, folder: &str) -> Result<usize, GitError> {
+        let without = format!(":(top,exclude,literal){folder}");
+        self.dirty_among(&["--", ":(top)", &without])
+    }
+
+    fn dirty_among(&self, paths: &[&str]) -> Result<usize, GitError> {
         if self.work_tree.is_none() {
             return Err(GitError::NoTree);
         }
-        let listed = self.ask(&[
-            "status",
-            "--porcelain=v2",
-            "-z",
-            "--untracked-files=all",
-            "--no-renames",
-            "--ignore-submodules=none",
-        ])?;
+        let status =
+            ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=none"];
+        let listed = self.ask(&[&status, paths].concat())?;
         Ok(listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).count())
     }
 }

@@ -57,6 +57,11 @@ pub fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
+/// The number of this process's user.
+pub fn user_id() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}
+
 /// The login name of this process's user, for people. It is looked up once: that may open a dozen files.
 pub fn user_name() -> &'static str {
     static NAME: std::sync::OnceLock<String> = std::sync::OnceLock::new();

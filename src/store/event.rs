@@ -114,6 +114,13 @@ pub fn after(read: &Connection, scope: Scope, after: i64, limit: u32) -> StoreRe
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const FIRST_OF_RUN: &str = "SELECT body FROM event WHERE run_id = :run ORDER BY id LIMIT 1";
+
+/// What the first event of a run tells: how it was prepared.
+pub fn first_of_run(read: &Connection, run: RunId) -> StoreResult<Option<String>> {
+    Ok(read.prepare_cached(FIRST_OF_RUN)?.query_row(named_params! {":run": run}, |row| row.get(0)).optional()?)
+}
+
 const LATEST: &str =
     "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
   FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id

@@ -105,6 +105,24 @@ pub fn ended(tx: &Writing<'_>, id: i64, state: ExecutionState, ending: &Ending) 
     Ok(())
 }
 
+const LOSE_CHECKS: &str = "UPDATE execution SET state = 'lost', detail = 'nobody saw its end', ended_at = :at
+  WHERE job_id = :job AND attempt = :attempt AND kind <> 'agent' AND state IN ('starting', 'running')";
+
+/// Ends what is recorded of an attempt's checks whose owner died.
+pub fn lose_checks(tx: &Writing<'_>, job: JobId, attempt: u32) -> StoreResult<()> {
+    tx.prepare_cached(LOSE_CHECKS)?.execute(named_params! {":job": job, ":attempt": attempt, ":at": tx.at})?;
+    Ok(())
+}
+
+const LOSE_OF_SESSION: &str = "UPDATE execution SET state = 'lost', detail = 'nobody saw its end', ended_at = :at
+  WHERE session_id = :session AND state IN ('starting', 'running')";
+
+/// Ends what is recorded of everything that a session ran: the session is over.
+pub fn lose_of_session(tx: &Writing<'_>, session: SessionId) -> StoreResult<()> {
+    tx.prepare_cached(LOSE_OF_SESSION)?.execute(named_params! {":session": session, ":at": tx.at})?;
+    Ok(())
+}
+
 const AGENT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt AND kind = 'agent'";
 
 /// The agent of an attempt.

@@ -90,22 +90,6 @@ pub fn pending(read: &Connection, run: RunId) -> StoreResult<Vec<Gate>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const NEWEST_OF_JOB: &str = "SELECT * FROM gate WHERE job_id = :job ORDER BY id DESC LIMIT 1";
-
-/// A job's newest gate, whatever its state.
-pub fn newest_of_job(read: &Connection, job: JobId) -> StoreResult<Option<Gate>> {
-    Ok(read.prepare_cached(NEWEST_OF_JOB)?.query_row(named_params! {":job": job}, gate_row).optional()?)
-}
-
-const OF_RUN: &str = "SELECT * FROM gate WHERE run_id = :run ORDER BY id DESC LIMIT :limit";
-
-/// The newest gates of a run, newest first, decided ones too.
-pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Gate>> {
-    let mut statement = read.prepare_cached(OF_RUN)?;
-    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, gate_row)?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
 /// An open gate with the names that people know.
 #[derive(Clone, Debug)]
 pub struct OpenGate {
@@ -145,6 +129,22 @@ const COUNT_OPEN: &str = "SELECT count(*) FROM gate WHERE run_id = :run AND stat
 /// How many gates of a run are open.
 pub fn count_open(read: &Connection, run: RunId) -> StoreResult<u32> {
     Ok(read.prepare_cached(COUNT_OPEN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
+}
+
+const NEWEST_OF_JOB: &str = "SELECT * FROM gate WHERE job_id = :job ORDER BY id DESC LIMIT 1";
+
+/// A job's newest gate, whatever its state.
+pub fn newest_of_job(read: &Connection, job: JobId) -> StoreResult<Option<Gate>> {
+    Ok(read.prepare_cached(NEWEST_OF_JOB)?.query_row(named_params! {":job": job}, gate_row).optional()?)
+}
+
+const OF_RUN: &str = "SELECT * FROM gate WHERE run_id = :run ORDER BY id DESC LIMIT :limit";
+
+/// The newest gates of a run, newest first, decided ones too.
+pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Gate>> {
+    let mut statement = read.prepare_cached(OF_RUN)?;
+    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, gate_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// A person's decision.

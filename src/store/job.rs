@@ -139,6 +139,15 @@ pub fn by_name(read: &Connection, run: RunId, name: &str) -> StoreResult<Option<
     Ok(read.prepare_cached(BY_NAME)?.query_row(named_params! {":run": run, ":name": name}, job_row).optional()?)
 }
 
+const SPECS: &str = "SELECT spec FROM job WHERE run_id = :run ORDER BY position";
+
+/// What the jobs of a run are, in the order of the workflow.
+pub fn specs(read: &Connection, run: RunId) -> StoreResult<Vec<JobSpec>> {
+    let mut statement = read.prepare_cached(SPECS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok(row.get::<_, Json<JobSpec>>(0)?.0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const LINES: &str =
     "SELECT id, name, type, role, lane, state, phase, reason, settled, unmet, attempt, strikes, changed_at
   FROM job WHERE run_id = :run ORDER BY position LIMIT :limit";
@@ -235,6 +244,15 @@ const OF_RUN: &str = "SELECT * FROM job WHERE run_id = :run ORDER BY position LI
 pub fn of_run(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> {
     let mut statement = read.prepare_cached(OF_RUN)?;
     let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const SLOTS: &str = "SELECT DISTINCT role, lane FROM job WHERE run_id = :run AND settled = 0 AND role IS NOT NULL";
+
+/// Roles, with the lane where one is named, of the jobs that are not settled.
+pub fn slots(read: &Connection, run: RunId) -> StoreResult<Vec<(String, Option<String>)>> {
+    let mut statement = read.prepare_cached(SLOTS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

@@ -36,15 +36,6 @@ pub fn get(read: &Connection, name: &str) -> StoreResult<LaneRow> {
     Ok(row.optional()?.unwrap_or_default())
 }
 
-const NAMES: &str = "SELECT name FROM lane ORDER BY name";
-
-/// Every lane that something is known of.
-pub fn names(read: &Connection) -> StoreResult<Vec<String>> {
-    let mut statement = read.prepare_cached(NAMES)?;
-    let rows = statement.query_map([], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
 const PARKED: &str =
     "SELECT name, parked_at, parked_reason FROM lane WHERE parked_at IS NOT NULL ORDER BY parked_at DESC";
 
@@ -65,6 +56,15 @@ pub fn parked(read: &Connection) -> StoreResult<Vec<ParkedLane>> {
     let rows = statement.query_map([], |row| {
         Ok(ParkedLane { name: row.get("name")?, at: row.get("parked_at")?, reason: row.get("parked_reason")? })
     })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const NAMES: &str = "SELECT name FROM lane ORDER BY name";
+
+/// Every lane that something is known of.
+pub fn names(read: &Connection) -> StoreResult<Vec<String>> {
+    let mut statement = read.prepare_cached(NAMES)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

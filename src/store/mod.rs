@@ -5,12 +5,14 @@
 
 pub mod artifact;
 pub mod attempt;
+pub mod audit;
 pub mod columns;
 pub mod decision;
 pub mod event;
 pub mod execution;
 pub mod frozen;
 pub mod gate;
+pub mod invariant;
 pub mod job;
 pub mod lane;
 pub mod lease;
@@ -23,7 +25,7 @@ pub mod snapshot;
 pub mod supervisor;
 pub mod verdict;
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -297,6 +299,8 @@ fn make(path: &Path, made_at: Timestamp) -> StoreResult<()> {
         }
     }
     let mut connection = Connection::open_with_flags(&draft, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // What SQLite makes beside a file gets the mode of the file.
+    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
     connection.execute_batch("PRAGMA synchronous = FULL")?;
     schema::create(&mut connection, made_at.0)?;
     connection.close().map_err(|(_, error)| error)?;

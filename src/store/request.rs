@@ -4,36 +4,61 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 use super::{StoreResult, Writing};
 
-/// A first answer.
-#[derive(Clone, Debug)]
-pub struct Replied {
-    /// What was asked.
+/// What was asked under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The caller's key.
+    pub key: String,
+    /// The verb.
     pub verb: String,
     /// Hash of the request.
     pub words_hash: String,
-    /// The report.
-    pub reply: String,
+    /// Who asked.
+    pub principal: String,
 }
 
-const GET: &str = "SELECT verb, words_hash, reply FROM request WHERE key = :key";
+/// What is known of a key.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// What was asked first.
+    pub asked: Asked,
+    /// The first answer; none while it is not known.
+    pub reply: Option<String>,
+}
 
-/// The first answer for a key.
-pub fn get(read: &Connection, key: &str) -> StoreResult<Option<Replied>> {
+const GET: &str = "SELECT key, verb, words_hash, principal, reply FROM request WHERE key = :key";
+
+/// What is known of a key.
+pub fn get(read: &Connection, key: &str) -> StoreResult<Option<Kept>> {
     Ok(read
         .prepare_cached(GET)?
         .query_row(named_params! {":key": key}, |row| {
-            Ok(Replied { verb: row.get("verb")?, words_hash: row.get("words_hash")?, reply: row.get("reply")? })
+            let asked = Asked {
+                key: row.get("key")?,
+                verb: row.get("verb")?,
+                words_hash: row.get("words_hash")?,
+                principal: row.get("principal")?,
+            };
+            Ok(Kept { asked, reply: row.get("reply")? })
         })
         .optional()?)
 }
 
-const INSERT: &str = "INSERT INTO request (key, verb, words_hash, reply, replied_at)
-  VALUES (:key, :verb, :words, :reply, :at) ON CONFLICT (key) DO NOTHING";
+const RESERVE: &str = "INSERT INTO request (key, verb, words_hash, principal, reserved_at)
+  VALUES (:key, :verb, :words, :by, :at) ON CONFLICT (key) DO NOTHING";
 
-/// Keeps the first answer for a key.
-pub fn insert(tx: &Writing<'_>, key: &str, replied: &Replied) -> StoreResult<()> {
-    tx.prepare_cached(INSERT)?.execute(named_params! {
-        ":key": key, ":verb": replied.verb, ":words": replied.words_hash, ":reply": replied.reply, ":at": tx.at,
+/// Reserves a key beside the first effect; false when it is taken.
+pub fn reserve(tx: &Writing<'_>, asked: &Asked) -> StoreResult<bool> {
+    let changed = tx.prepare_cached(RESERVE)?.execute(named_params! {
+        ":key": asked.key, ":verb": asked.verb, ":words": asked.words_hash, ":by": asked.principal, ":at": tx.at,
     })?;
+    Ok(changed == 1)
+}
+
+const REPLY: &str = "UPDATE request SET reply = :reply, replied_at = :at WHERE key = :key AND reply IS NULL";
+
+/// Keeps the first answer.
+pub fn reply(tx: &Writing<'_>, key: &str, reply: &str) -> StoreResult<()> {
+    tx.prepare_cached(REPLY)?.execute(named_params! {":key": key, ":reply": reply, ":at": tx.at})?;
     Ok(())
 }

@@ -177,6 +177,14 @@ pub fn add_cost(tx: &Writing<'_>, id: RunId, cost: i64) -> StoreResult<()> {
     Ok(())
 }
 
+const SET_TRUST: &str = "UPDATE run SET trust = :trust WHERE id = :id";
+
+/// Notes the hash over the commands that may run.
+pub fn set_trust(tx: &Writing<'_>, id: RunId, trust: &str) -> StoreResult<()> {
+    tx.prepare_cached(SET_TRUST)?.execute(named_params! {":id": id, ":trust": trust})?;
+    Ok(())
+}
+
 const AMEND: &str = "UPDATE run SET generation = :generation, spec = :spec, trust = :trust WHERE id = :id";
 
 /// Puts a new snapshot generation in force.

@@ -122,10 +122,12 @@ pub fn count_of_run(read: &Connection, run: RunId) -> StoreResult<u32> {
     Ok(read.prepare_cached(COUNT_OF_RUN)?.query_row(named_params! {":run": run}, |row| row.get(0))?)
 }
 
-const ACTIVE_IN_SLOT: &str =
-    "SELECT count(*) FROM session WHERE run_id = :run AND role = :role AND lane = :lane AND state = 'active'";
+const ACTIVE_IN_SLOT: &str = "SELECT count(*) FROM session AS s
+  WHERE s.run_id = :run AND s.role = :role AND s.lane = :lane AND s.state = 'active'
+    AND NOT (s.fresh = 1 AND s.packets > 0 AND NOT EXISTS (
+      SELECT 1 FROM message AS held WHERE held.session_id = s.id AND held.state IN ('claimed', 'acked')))";
 
-/// How many active sessions a slot has.
+/// How many active sessions a slot has; one whose one job is done covers nothing any more.
 pub fn active_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> StoreResult<u32> {
     Ok(read
         .prepare_cached(ACTIVE_IN_SLOT)?

@@ -46,6 +46,8 @@ pub struct SessionRow {
     pub session: Session,
     /// Its helper that has not ended.
     pub supervisor: Option<Supervisor>,
+    /// Helpers that took over after one that died.
+    pub recoveries: u32,
     /// What it holds: the job, its name, the attempt, the agent's execution.
     pub held: Option<(JobId, String, u32, Option<ExecutionState>)>,
 }
@@ -99,7 +101,11 @@ fn sessions(read: &Connection, run: &Run) -> StoreResult<Vec<SessionRow>> {
             .iter()
             .position(|supervisor| supervisor.session == session.id)
             .map(|position| supervisors.swap_remove(position));
-        rows.push(SessionRow { session, supervisor, held });
+        let recoveries = match supervisor.as_ref().is_some_and(|supervisor| supervisor.recovers) {
+            true => supervisor::recoveries(read, session.id)?,
+            false => 0,
+        };
+        rows.push(SessionRow { session, supervisor, recoveries, held });
     }
     Ok(rows)
 }
@@ -134,9 +140,12 @@ fn offer(read: &Connection, message: &message::Message) -> StoreResult<Offer> {
         0 | 1 => None,
         number => Some(attempt::get(read, message.job, number - 1)?),
     };
-    let lost = before
-        .filter(|before| matches!(before.outcome, Some(Outcome::Lost | Outcome::NeverStarted)))
-        .and_then(|before| before.session);
+    let lost = match before.filter(|before| matches!(before.outcome, Some(Outcome::Lost | Outcome::NeverStarted))) {
+        Some(before) if before.session.is_some() => before.session,
+        // Nobody held it: whoever was launched for it.
+        Some(_) => session::offered(read, message.job, message.attempt - 1)?.map(|session| session.id),
+        None => None,
+    };
     let launched = session::offered(read, message.job, message.attempt)?;
     let was_launched = launched.is_some_and(|session| {
         let had_no_work = session.end_reason.as_deref().is_some_and(|reason| reason.starts_with("no_work: "));

@@ -57,6 +57,13 @@ pub fn newest(read: &Connection, session: SessionId) -> StoreResult<Option<Super
     Ok(read.prepare_cached(NEWEST)?.query_row(named_params! {":session": session}, supervisor_row).optional()?)
 }
 
+const RECOVERIES: &str = "SELECT count(*) FROM supervisor WHERE session_id = :session AND recovers = 1";
+
+/// How many helpers took over after one that died.
+pub fn recoveries(read: &Connection, session: SessionId) -> StoreResult<u32> {
+    Ok(read.prepare_cached(RECOVERIES)?.query_row(named_params! {":session": session}, |row| row.get(0))?)
+}
+
 const ATTACH: &str = "UPDATE supervisor SET state = 'attached', attached_at = :at, pid = :pid, pid_start = :start,
     pid_boot = :boot WHERE id = :id AND state = 'starting'";
 

@@ -50,13 +50,13 @@ macro_rules! verbs {
         /// Every verb with who may ask.
         pub const ALL: &[(&str, Who)] = &[$(($name, Who::$who),)*];
 
-        /// Runs a verb by name, for mouths that get their requests as documents.
-        pub fn dispatch(ctx: &Ctx, name: &str, request: Value) -> Result<Value> {
+        /// Runs a verb by name under the caller's key, for mouths that get their requests as documents.
+        pub fn dispatch(ctx: &Ctx, key: Option<&str>, name: &str, request: Value) -> Result<Value> {
             match name {
                 $($name => {
                     let request: $request = serde_json::from_value(request)
                         .map_err(|error| Error::new(Code::Usage, format!("{name}: {error}")))?;
-                    Ok(serde_json::to_value(request.run(ctx)?)?)
+                    Ok(serde_json::to_value(request::ask(ctx, key, &request)?)?)
                 })*
                 _ => Err(Error::new(Code::Usage, format!("there is no verb {name}"))),
             }
@@ -64,12 +64,14 @@ macro_rules! verbs {
     };
 }
 
-use super::read;
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{answer, config, gate, give, lane, review, session, take, work, workflow};
+use super::{answer, config, gate, give, init, lane, read, request, review, session, take, trust, work, workflow};
 
 verbs! {
+    "init" Operator init::InitRequest => init::InitReport, init::init;
+    "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
+    "trust_show" Anyone trust::ShowRequest => trust::TrustReport, trust::show;
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
     "run_start" Operator start::StartRequest => start::StartReport, start::start;
     "run_pause" Operator control::PauseRequest => control::ControlReport, control::pause;
@@ -114,6 +116,8 @@ verbs! {
     "supervise_logs" Anyone read::logs::HelperLogsRequest => read::logs::LogsReport, read::logs::helper_logs;
     "events" Anyone read::events::EventsRequest => read::events::EventsReport, read::events::events;
     "dashboard" Anyone read::dashboard::DashboardRequest => read::dashboard::DashboardReport, read::dashboard::dashboard;
+    "doctor" Anyone read::doctor::DoctorRequest => read::doctor::DoctorReport, read::doctor::doctor;
+    "audit_verify" Anyone read::audit::AuditRequest => read::audit::AuditReport, read::audit::verify;
     "work_show" Session work::show::ShowRequest => work::show::ShowReport, work::show::show;
     "workflow_validate" Anyone workflow::ValidateRequest => workflow::ValidateReport, workflow::validate;
     "workflow_show" Anyone workflow::ShowRequest => workflow::ShowReport, workflow::show;

@@ -9,9 +9,11 @@ use std::time::Duration;
 use crate::domain::id::SessionId;
 use crate::error::{Code, Error, Result};
 use crate::os::clock::Clock;
+use crate::os::crash;
 use crate::os::files;
 use crate::os::layout::{Found, Layout, Search, discover};
 use crate::os::lock::{WriteGuard, WriteRequest};
+use crate::store::request::Asked;
 use crate::store::{Connection, Life, Opening, Stamp, Store, Writing};
 
 /// How long a verb waits for the store when nothing says otherwise.
@@ -46,6 +48,12 @@ impl Actor {
 /// Where it is said that something takes long.
 type Notice = Box<dyn FnMut(&str)>;
 
+/// A caller's key that goes with the first write.
+struct Reservation {
+    asked: Asked,
+    is_made: bool,
+}
+
 /// What every verb is given.
 pub struct Ctx {
     layout: Layout,
@@ -61,8 +69,7 @@ pub struct Ctx {
     pub actor: Actor,
     /// This program's file, for helpers.
     pub exe: PathBuf,
-    /// The caller's key: the same key gets the first answer again.
-    pub request_id: Option<String>,
+    reservation: RefCell<Option<Reservation>>,
     person: Option<String>,
     notices: RefCell<Notice>,
 }
@@ -82,7 +89,7 @@ impl Ctx {
             clock: Clock,
             actor,
             exe,
-            request_id: None,
+            reservation: RefCell::new(None),
             person: None,
             notices: RefCell::new(Box::new(|_| {})),
         }
@@ -101,7 +108,7 @@ impl Ctx {
             clock: self.clock,
             actor,
             exe: self.exe.clone(),
-            request_id: None,
+            reservation: RefCell::new(None),
             person: None,
             notices: RefCell::new(Box::new(|_| {})),
         }
@@ -148,10 +155,14 @@ impl Ctx {
         self
     }
 
-    /// The caller's key.
-    pub fn with_request(mut self, key: Option<String>) -> Ctx {
-        self.request_id = key;
-        self
+    /// Reserves a caller's key with the next write.
+    pub fn reserve(&self, asked: Asked) {
+        *self.reservation.borrow_mut() = Some(Reservation { asked, is_made: false });
+    }
+
+    /// Whether a write has reserved the caller's key; it is forgotten here.
+    pub fn is_reserved(&self) -> bool {
+        self.reservation.borrow_mut().take().is_some_and(|reservation| reservation.is_made)
     }
 
     /// A person asks; `how` that is known goes into what they decide.
@@ -231,12 +242,32 @@ impl Ctx {
         let principal = self.actor.principal();
         let guard = self.guard(verb)?;
         let stamp = Stamp { at: self.clock.now(), principal: &principal };
-        let done = store.write(&guard, stamp, body)?;
+        let done = store.write(&guard, stamp, |tx| {
+            self.reserve_in(tx)?;
+            let done = body(tx)?;
+            crash::point_of(verb, "uncommitted");
+            Ok::<T, Error>(done)
+        })?;
+        if let Some(reservation) = self.reservation.borrow_mut().as_mut() {
+            reservation.is_made = true;
+        }
+        crash::point_of(verb, "committed");
         if self.life == Life::Short {
             // What is written is safe; a log that could not be cut is cut by the next one.
             let _ = store.checkpoint_over(LOG_AT_REST);
         }
         Ok(done)
+    }
+
+    /// The caller's key goes with the first effect, or neither.
+    fn reserve_in(&self, tx: &Writing<'_>) -> Result<()> {
+        match self.reservation.borrow().as_ref() {
+            Some(reservation) if !reservation.is_made => {
+                let is_ours = crate::store::request::reserve(tx, &reservation.asked)?;
+                if is_ours { Ok(()) } else { Err(super::request::unfinished(&reservation.asked)) }
+            }
+            _ => Ok(()),
+        }
     }
 
     fn opening(&self) -> Opening {

@@ -62,8 +62,8 @@ pub struct GateLine {
 /// What `gate list` tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListReport {
-    /// The run's name.
-    pub run: String,
+    /// The run's name; none when there is no run yet.
+    pub run: Option<String>,
     /// Its gates, newest first.
     pub gates: Vec<GateLine>,
     /// How many are not shown.
@@ -75,6 +75,9 @@ pub struct ListReport {
 /// Lists the gates of a run: what waits, with `all` what was decided too.
 pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
     ctx.read(|read| {
+        if request.run.is_none() && store::run::count(read)? == 0 {
+            return Ok(ListReport { run: None, gates: Vec::new(), left_out: 0, next: Vec::new() });
+        }
         let run = find::for_reading(ctx, read, request.run.as_deref())?;
         let mut gates = due(read, &run)?;
         let rows = if request.all { store::gate::of_run(read, run.id, u32::MAX)? } else { newest_first(read, run.id)? };
@@ -86,7 +89,7 @@ pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
         gates.truncate(SHOWN);
         let first = gates.iter().find(|gate| gate.state == GateState::Pending);
         let next = first.map(|gate| decide_next(&run, gate)).unwrap_or_default();
-        Ok(ListReport { run: run.name, gates, left_out, next })
+        Ok(ListReport { run: Some(run.name), gates, left_out, next })
     })
 }
 

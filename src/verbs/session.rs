@@ -8,6 +8,7 @@ use serde_json::json;
 use super::ctx::Ctx;
 use super::flow::attempt::{self, Ended};
 use super::run::find;
+use super::work::claim;
 use crate::domain::event::{EventType, sha256_hex};
 use crate::domain::freshness::{Author, blocking_author, refusal};
 use crate::domain::frozen::RoleContext;
@@ -15,7 +16,7 @@ use crate::domain::id::{JobId, RunId, SessionId};
 use crate::domain::job::Outcome;
 use crate::domain::run::RunState;
 use crate::domain::session::{LeaseState, SessionEvent, SessionState};
-use crate::domain::time::Timestamp;
+use crate::domain::time::{Moment, Timestamp};
 use crate::error::{Code, Error, Next, Result};
 use crate::os::files;
 use crate::store::decision::NewDecision;
@@ -87,6 +88,7 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
     let deadline_base = ctx.clock.moment();
     let (run, session) = ctx.write("register-session", |tx| {
         let run = store::run::get(tx, run)?;
+        expire_overdue(tx, &run, &deadline_base)?;
         let fresh = check_slot(tx, &run, request)?;
         let forced = check_freshness(tx, &run, request)?;
         let deadline = deadline_base.after(run.spec.limits.lease_ms);
@@ -114,17 +116,18 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
     let scratch = ctx.layout().scratch(&session.to_string());
     files::create_private_dirs(ctx.layout().root(), scratch.folder())?;
     files::write_private(&scratch.token(), token.as_bytes())?;
-    let sid = session.to_string();
+    let (sid, token_file) = (session.to_string(), scratch.token().display().to_string());
+    let claim = ["striatum", "work", "claim", "--session-id", &sid, "--token-file", &token_file];
     Ok(RegisterReport {
         session,
         run: run.name,
         role: request.role.clone(),
         lane: request.lane.clone(),
         fresh,
-        token_file: scratch.token().display().to_string(),
+        token_file: token_file.clone(),
         next: vec![
             Next::new("operator", "let a helper host it", &["striatum", "supervise", "start", "--session-id", &sid]),
-            Next::new("session", "take work yourself", &["striatum", "work", "claim", "--session-id", &sid]),
+            Next::new("session", "take work yourself", &claim),
         ],
     })
 }
@@ -144,6 +147,18 @@ fn record_force(ctx: &Ctx, tx: &Writing<'_>, run: &Run, session: SessionId, requ
     let about = About { run: Some(run.id), job: None, session: Some(session) };
     let body = json!({"reason": request.reason, "decision": decision});
     Ok(store::event::append(tx, EventType::SessionForcedNonFresh, about, &body)?)
+}
+
+/// Sessions that nothing hosts and whose time is over cover no slot and contaminate nobody, swept or not.
+fn expire_overdue(tx: &Writing<'_>, run: &Run, now: &Moment) -> Result<()> {
+    claim::expire_overdue(tx, run, now)?;
+    for session in store::session::active(tx, run.id)? {
+        let is_over = session.deadline.as_ref().is_some_and(|deadline| deadline.is_past(now));
+        if is_over && store::message::held(tx, session.id)?.is_none() {
+            end(tx, &session, SessionEvent::Expire, "it held nothing and did nothing for too long")?;
+        }
+    }
+    Ok(())
 }
 
 /// 256 random bits in hex.
@@ -383,6 +398,7 @@ pub fn release(tx: &Writing<'_>, session: &Session, outcome: Outcome, why: &str)
 pub fn end(tx: &Writing<'_>, session: &Session, event: SessionEvent, why: &str) -> Result<()> {
     let state = session.state.next(event)?;
     store::session::end(tx, session.id, state, why)?;
+    store::execution::lose_of_session(tx, session.id)?;
     let kind = match event {
         SessionEvent::Close => EventType::SessionClosed,
         SessionEvent::Lose => EventType::SessionLost,

@@ -150,6 +150,21 @@ fn a_session_that_works_by_hand_covers_its_slot_and_is_never_closed_by_the_drive
 }
 
 #[test]
+fn a_fresh_session_that_has_done_its_job_keeps_nobody_out_of_its_slot() {
+    let repo = started(REVIEWED);
+    let mut author = repo.register("author", "script");
+    author.claims();
+    author.work(&["complete"]).ok();
+    let mut reviewer = repo.register("reviewer", "eyes");
+    reviewer.claims();
+    reviewer.work(&["verdict", "needs_revision", "--finding", "Short: say more"]).ok();
+    // Both stay; the author may go on, the reviewer may not.
+    repo.json(&["session", "close", "--session-id", &author.session, "--reason", "done"]).ok();
+    repo.drive().ok();
+    assert_eq!(repo.effect_lines(), ["draft.2 start", "review.2 start"]);
+}
+
+#[test]
 fn run_drive_closes_completed_lanes_before_fresh_reviewer() {
     let repo = started(&resident_author());
     let driven = repo.drive().ok();

@@ -21,6 +21,7 @@ examples! {
     one_agent_does_one_job "one-agent";
     an_author_is_reviewed_by_somebody_fresh "author-and-fresh-reviewer";
     a_panel_decides_by_quorum "panel";
+    an_agent_that_stays_is_started_once "resident-agent";
     a_run_goes_on_after_a_crash "crash-and-resume";
 }
 

@@ -13,6 +13,17 @@ fn the_long_help_tells_how_to_stop_and_what_exit_codes_mean() {
 }
 
 #[test]
+fn the_everyday_verbs_come_first() {
+    let world = World::new();
+    let help = world.striatum(&["-h"]).ok().stdout;
+    let everyday = help.split_once("Every day:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let verbs: Vec<&str> = everyday.lines().map(|line| line.trim().split("  ").next().unwrap()).collect();
+    let expected =
+        ["init", "run go", "status", "inbox", "answer", "gate approve", "job show", "logs", "run drive", "run stop"];
+    assert_eq!(verbs, expected);
+}
+
+#[test]
 fn no_words_are_a_short_help_and_exit_2() {
     let world = World::new();
     let ended = world.striatum(&[]);

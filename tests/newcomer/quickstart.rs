@@ -131,6 +131,25 @@ fn what_the_caller_has_around_him_does_not_matter() {
     assert_eq!(everything_in(&decoy), before);
 }
 
+#[test]
+fn every_command_that_it_prints_works() {
+    let world = World::new();
+    let printed = world.striatum(&["quickstart"]).ok().stdout;
+    let (_, rest) = printed.split_once("Look around\n").unwrap();
+    let (look, _) = rest.split_once("\n\n").unwrap();
+    let lines: Vec<&str> = look.lines().map(|line| line.split("   # ").next().unwrap().trim()).collect();
+    assert_eq!(lines.len(), 4, "{look}");
+    for line in &lines[1..] {
+        let ended = Ended::of(world.command("sh").args(["-c", &format!("{} && {line}", lines[0])])).ok();
+        assert!(!ended.stdout.is_empty(), "{line}");
+    }
+    let report = world.striatum(&["quickstart", "again", "--json"]).ok().json();
+    for next in report["next"].as_array().unwrap() {
+        let words: Vec<&str> = next["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        Ended::of(world.command(words[0]).args(&words[1..])).ok();
+    }
+}
+
 /// Every path below a folder with its bytes.
 fn everything_in(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
@@ -154,6 +173,15 @@ fn it_needs_no_home_and_no_identity() {
     assert_eq!(ended.json()["state"], "completed");
     let author = world.git(&world.made(), &["log", "-1", "--format=%an <%ae>"]);
     assert_eq!(author, "striatum quickstart <quickstart@striatum.invalid>\n");
+}
+
+#[test]
+fn a_home_that_can_not_be_written_is_told_with_a_way_out() {
+    let world = World::new();
+    std::fs::write(world.path("no-home"), "a file").unwrap();
+    let ended = Ended::of(world.command(STRIATUM).env("HOME", world.path("no-home")).arg("quickstart"));
+    assert_eq!(ended.exit, 11, "{ended:?}");
+    assert!(ended.stderr.contains("XDG_STATE_HOME=/tmp/state"), "{ended:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub struct Effect {
     pub run: String,
     /// The job.
     pub job: String,
-    /// Which try.
+    /// Which try; 0 for what a resident agent notes while it holds nothing.
     pub attempt: u32,
     /// The agent's process.
     pub pid: i32,
@@ -77,5 +77,11 @@ impl TestRepo {
 fn effect(line: &str) -> Effect {
     let mut words = line.splitn(5, ' ');
     let mut word = || words.next().unwrap_or_else(|| panic!("not an effect: {line}")).to_owned();
-    Effect { run: word(), job: word(), attempt: word().parse().unwrap(), pid: word().parse().unwrap(), word: word() }
+    Effect {
+        run: word(),
+        job: word(),
+        attempt: word().parse().unwrap_or_default(),
+        pid: word().parse().unwrap(),
+        word: word(),
+    }
 }

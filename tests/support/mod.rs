@@ -11,6 +11,7 @@ mod decoy;
 mod output;
 mod processes;
 mod running;
+mod sound;
 mod store;
 mod worker;
 

@@ -55,6 +55,51 @@ pub fn create_private_dirs(base: &Path, path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Makes a folder (not its parents) that others may look into; false when there is one already.
+///
+/// # Errors
+/// Something else in its place, or what mkdir(2) says.
+pub fn create_dir(path: &Path) -> Result<bool, Fault> {
+    match DirBuilder::new().mode(0o755).create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
+        Err(error) => Err(Fault::new("make", path, error)),
+    }
+}
+
+/// Writes a file whole that is not there yet, readable as the umask says; false, and nothing touched, when there is
+/// something in its place.
+///
+/// # Errors
+/// What the disk says.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, Fault> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let fault = Fault::at::<io::Error>("write", path);
+    let write = || {
+        let mode = Permissions::from_mode(0o644);
+        let mut draft = tempfile::Builder::new().prefix(".new-").permissions(mode).tempfile_in(folder)?;
+        draft.write_all(bytes)?;
+        draft.as_file().sync_all()?;
+        match draft.persist_noclobber(path) {
+            Ok(_) => sync_folder(folder).map(|()| true),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error.error),
+        }
+    };
+    write().map_err(fault)
+}
+
+/// Whether nobody else could have put anything into a folder, or the folder it lies in: both are this user's alone,
+/// or not there yet.
+pub fn is_private_or_missing(path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let is_private = |folder: &Path| match std::fs::symlink_metadata(folder) {
+        Ok(found) => found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    is_private(path) && path.parent().is_some_and(is_private)
+}
+
 /// Opens a file for appending, made with 0600 if it is missing. A link in its place is refused.
 ///
 /// # Errors

@@ -62,6 +62,20 @@ impl Identity {
     }
 }
 
+/// Where a command is: by its path from a folder, or in a folder of the PATH. It must be a file that may be executed.
+pub fn find_program(command: &std::ffi::OsStr, folder: &std::path::Path) -> Option<std::path::PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
+    let is_program = |path: &std::path::PathBuf| {
+        std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    };
+    if command.as_bytes().contains(&b'/') {
+        return Some(folder.join(command)).filter(is_program);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(command)).find(is_program)
+}
+
 /// The pid of this process.
 pub fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(0)

@@ -81,6 +81,9 @@ pub fn end(tx: &Writing<'_>, run: &Run, job: &Job, ended: Ended<'_>) -> Result<A
 pub fn close(tx: &Writing<'_>, job: &Job, outcome: Outcome, detail: &str, lease_end: LeaseState) -> Result<()> {
     if job.attempt > 0 {
         store::attempt::end(tx, job.id, job.attempt, outcome, detail)?;
+        if !job.spec.verify.is_empty() {
+            store::execution::lose_checks(tx, job.id, job.attempt)?;
+        }
     }
     if let Some(lease) = store::lease::active_of_job(tx, job.id)? {
         store::lease::end(tx, lease.id, lease_end, outcome.word())?;

@@ -19,18 +19,27 @@ use crate::store::{self, Writing};
 pub fn decide(tx: &Writing<'_>, run: &Run, subject: JobId) -> Result<()> {
     let subject = store::job::get(tx, subject)?;
     let mut seats = Vec::new();
-    for review in store::job::panel(tx, subject.id)? {
+    // A review that a person or its own rule passed over has no seat.
+    let seated = store::job::panel(tx, subject.id)?.into_iter().filter(|review| review.state != JobState::Skipped);
+    for review in seated {
         let verdict = store::verdict::newest(tx, review.id)?.filter(|row| row.generation == subject.generation);
         seats.push((review, verdict));
     }
     let facts: Vec<Seat> = seats.iter().map(|(review, row)| seat(review, row.as_ref())).collect();
     match decide_seats(&facts, subject.spec.quorum) {
-        PanelDecision::Open | PanelDecision::Short => Ok(()),
-        PanelDecision::Pass => pass(tx, run, &seats),
+        PanelDecision::Open => Ok(()),
+        PanelDecision::Short if seats.iter().any(|(review, _)| is_held(review)) => Ok(()),
+        // Every review that failed was let go by its own `on_failure`: nobody could end a wait for more accepts.
+        PanelDecision::Short | PanelDecision::Pass => pass(tx, run, &seats),
         PanelDecision::Reject => reject(tx, run, &subject, &seats),
         PanelDecision::Reopen => send_back(tx, &subject, &seats),
         PanelDecision::RevisionsSpent => spend(tx, run, &seats),
     }
+}
+
+/// Failed, and a person is to say what becomes of it.
+fn is_held(review: &Job) -> bool {
+    review.state == JobState::Failed && !review.settled
 }
 
 /// A review of commits has no job to send back: an accept settles it, anything else ends it.
@@ -89,7 +98,9 @@ fn reject(tx: &Writing<'_>, run: &Run, subject: &Job, seats: &[(Job, Option<Verd
 /// What the panel of a job found in its present generation.
 pub fn findings(tx: &Writing<'_>, subject: &Job) -> Result<Vec<ReviewFindings>> {
     let mut found = Vec::new();
-    for review in store::job::panel(tx, subject.id)? {
+    // A review that a person or its own rule passed over has no seat.
+    let seated = store::job::panel(tx, subject.id)?.into_iter().filter(|review| review.state != JobState::Skipped);
+    for review in seated {
         let row = store::verdict::newest(tx, review.id)?.filter(|row| row.generation == subject.generation);
         found.extend(row.map(|row| said(&review, &row)));
     }

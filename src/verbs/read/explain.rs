@@ -115,7 +115,6 @@ pub struct Reader<'a> {
     read: &'a Connection,
     look: &'a Look,
     is_driven: bool,
-    names_run: bool,
 }
 
 /// Why, what moves it, and by which command.
@@ -136,8 +135,7 @@ impl<'a> Reader<'a> {
     /// Somebody who has looked at a run.
     pub fn new(ctx: &'a Ctx, read: &'a Connection, look: &'a Look) -> Result<Reader<'a>> {
         let is_driven = driver(ctx, &look.run)?.is_some();
-        let names_run = store::run::live(read, 2)?.len() > 1;
-        Ok(Reader { ctx, read, look, is_driven, names_run })
+        Ok(Reader { ctx, read, look, is_driven })
     }
 
     /// Why a job is where it is.
@@ -175,7 +173,6 @@ impl<'a> Reader<'a> {
             role: job.spec.role.as_deref(),
             lane: job.spec.lane.as_deref(),
             gate: None,
-            names_run: self.names_run,
         }
     }
 
@@ -232,7 +229,7 @@ impl<'a> Reader<'a> {
 
     fn gated(&self, job: &Job) -> Result<Told> {
         let Some(gate) = store::gate::pending_of_job(self.read, job.id)? else {
-            return Ok(self.by_driver("a person is to decide before it goes", "a driver opens its gate"));
+            return Ok(self.by_person(job, Cause::Gate, "a person is to decide before it goes"));
         };
         let id = gate.id.to_string();
         let subject = Subject { gate: Some(&id), ..self.subject(job) };

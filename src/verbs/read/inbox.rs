@@ -5,10 +5,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::ways::{Subject, out_of};
-use super::{Look, age, bounded, look};
+use super::{Look, age, bounded, count, look};
 use crate::domain::action::Surfaced;
 use crate::domain::contract::BlockedReason;
 use crate::domain::event::EventType;
+use crate::domain::gate::tier;
 use crate::domain::job::{Cause, JobState};
 use crate::domain::run::RunState;
 use crate::domain::time::Timestamp;
@@ -110,10 +111,9 @@ pub fn live(ctx: &Ctx, read: &Connection) -> Result<Vec<Look>> {
 
 /// What waits in some runs, and every parked lane when asked for.
 pub fn collect(ctx: &Ctx, read: &Connection, looks: &[&Look], lanes: bool, limit: u32) -> Result<InboxReport> {
-    let names_run = store::run::live(read, 2)?.len() > 1;
     let (mut items, mut total) = (Vec::new(), 0);
     for look in looks.iter().filter(|look| !look.run.state.is_terminal()) {
-        let desk = Desk { ctx, read, look, names_run, limit };
+        let desk = Desk { ctx, read, look, limit };
         let (found, known) = desk.items()?;
         total += known;
         items.extend(found);
@@ -135,7 +135,6 @@ struct Desk<'a> {
     ctx: &'a Ctx,
     read: &'a Connection,
     look: &'a Look,
-    names_run: bool,
     limit: u32,
 }
 
@@ -144,7 +143,9 @@ impl Desk<'_> {
     fn items(&self) -> Result<(Vec<Item>, u32)> {
         let (read, run) = (self.read, self.look.run.id);
         let mut items = self.gates()?;
-        let mut total = store::gate::count_open(read, run)?;
+        let due = self.gates_due()?;
+        let mut total = store::gate::count_open(read, run)? + count(due.len());
+        items.extend(due);
         for state in [JobState::WaitingHuman, JobState::Failed] {
             total += store::job::count_held(read, run, state)?;
             let kind = if state == JobState::Failed { ItemKind::Held } else { ItemKind::Question };
@@ -164,7 +165,7 @@ impl Desk<'_> {
     }
 
     fn subject(&self) -> Subject<'_> {
-        Subject { run: &self.look.run.name, names_run: self.names_run, ..Subject::default() }
+        Subject { run: &self.look.run.name, ..Subject::default() }
     }
 
     fn item(&self, kind: ItemKind, cause: Cause, since: Timestamp) -> Item {
@@ -198,6 +199,28 @@ impl Desk<'_> {
             }
         });
         Ok(items.collect())
+    }
+
+    /// Gates that no driver has opened yet: the first decision opens them.
+    fn gates_due(&self) -> Result<Vec<Item>> {
+        let mut items = Vec::new();
+        for due in &self.look.world.gates_due {
+            let job = store::job::get(self.read, due.job)?;
+            let note = if job.spec.gate_note.is_empty() {
+                format!("{} waits for a person", job.name)
+            } else {
+                job.spec.gate_note
+            };
+            let subject = Subject { job: Some(&job.name), ..self.subject() };
+            items.push(Item {
+                id: job.name.clone(),
+                job: Some(job.name.clone()),
+                text: format!("{}: {note}", tier(job.spec.kind, job.spec.effect)),
+                next: out_of(Cause::Gate, &subject),
+                ..self.item(ItemKind::Gate, Cause::Gate, job.changed_at)
+            });
+        }
+        Ok(items)
     }
 
     fn held(&self, job: &Job, kind: ItemKind) -> Result<Item> {

@@ -3,7 +3,9 @@
 //! A look is one plain connection, no thread, no git, and a bounded number of rows; each view counts what it leaves
 //! out. Nothing here writes, and nothing here decides: what a driver would do comes from `reconcile`.
 
+pub mod audit;
 pub mod dashboard;
+pub mod doctor;
 pub mod events;
 pub mod explain;
 pub mod graph;

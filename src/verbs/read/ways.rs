@@ -4,6 +4,7 @@
 
 use crate::domain::job::Cause;
 use crate::error::Next;
+use crate::verbs::api::{self, Who};
 
 /// What the commands are about.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,8 +19,6 @@ pub struct Subject<'a> {
     pub lane: Option<&'a str>,
     /// The open gate.
     pub gate: Option<&'a str>,
-    /// Several runs are live: a command about a job must name its run.
-    pub names_run: bool,
 }
 
 /// Every command that ends a cause, the usual one first.
@@ -31,7 +30,7 @@ pub fn out_of(cause: Cause, subject: &Subject<'_>) -> Vec<Next> {
 
 fn fill(template: &str, subject: &Subject<'_>, why: &str) -> Next {
     let job = subject.job.unwrap_or(subject.run);
-    let mut argv: Vec<String> = std::iter::once("striatum".to_owned())
+    let argv = std::iter::once("striatum".to_owned())
         .chain(template.split(' ').map(|word| {
             match word {
                 "ROLE" => subject.role.unwrap_or(word).to_owned(),
@@ -45,19 +44,17 @@ fn fill(template: &str, subject: &Subject<'_>, why: &str) -> Next {
             }
         }))
         .collect();
-    if subject.names_run && template.contains("{job}") && !template.contains("{run}") {
-        argv.extend(["--run-id".to_owned(), subject.run.to_owned()]);
-    }
     Next { argv, why: why.to_owned(), who: who(template).to_owned() }
 }
 
-/// Whose command it is (design section 7).
+/// Who may type it: its verb's words stand before its first argument.
 fn who(template: &str) -> &'static str {
-    let is_operators = ["run amend", "run retry-job", "lane ", "register-session"];
-    match template {
-        "run explain --run-id {run}" => "anyone",
-        _ if is_operators.iter().any(|words| template.starts_with(words)) => "operator",
-        _ => "person",
+    let verb: Vec<&str> = template.split(' ').take_while(|word| !word.starts_with(['{', '-', '\''])).collect();
+    match api::who(&verb.join("_").replace('-', "_")) {
+        Some(Who::Anyone) => "anyone",
+        Some(Who::Session) => "session",
+        Some(Who::Operator) => "operator",
+        Some(Who::Person) | None => "person",
     }
 }
 
@@ -72,32 +69,27 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_literal_and_name_their_run_only_where_that_is_needed() {
+    fn commands_are_literal() {
         let subject = Subject { run: "demo-1", job: Some("draft"), ..Subject::default() };
-        assert_eq!(first(Cause::NeedsContext, &subject), "striatum answer draft '...'");
-        let several = Subject { names_run: true, ..subject };
-        assert_eq!(first(Cause::NeedsContext, &several), "striatum answer draft '...' --run-id demo-1");
-        assert_eq!(first(Cause::Gate, &Subject { gate: Some("g3"), ..several }), "striatum gate approve g3");
+        assert_eq!(first(Cause::NeedsContext, &subject), "striatum answer draft '...' --run-id demo-1");
+        assert_eq!(
+            first(Cause::Gate, &Subject { gate: Some("g3"), ..subject }),
+            "striatum gate approve g3 --run-id demo-1"
+        );
         assert_eq!(
             first(Cause::LaneParked, &Subject { lane: Some("claude"), ..subject }),
             "striatum lane resume claude"
         );
         let lane = Subject { lane: Some("codex"), role: Some("author"), ..subject };
         let ways = out_of(Cause::AmbiguousLane, &lane);
-        assert_eq!(ways[0].argv.join(" "), "striatum run amend draft --set lane=codex --reason '...'");
+        assert_eq!(ways[0].argv.join(" "), "striatum run amend draft --run-id demo-1 --set lane=codex --reason '...'");
         assert_eq!(ways[1].argv.join(" "), "striatum register-session --run-id demo-1 --role author --lane codex");
     }
 
     #[test]
     fn no_command_keeps_a_word_to_be_replaced() {
-        let subject = Subject {
-            run: "demo-1",
-            job: Some("draft"),
-            role: Some("author"),
-            lane: Some("codex"),
-            gate: Some("g1"),
-            names_run: true,
-        };
+        let subject =
+            Subject { run: "demo-1", job: Some("draft"), role: Some("author"), lane: Some("codex"), gate: Some("g1") };
         for cause in Cause::ALL {
             for next in out_of(*cause, &subject) {
                 assert!(

@@ -8,7 +8,7 @@ use crate::domain::action::{Action, Launch};
 use crate::domain::event::EventType;
 use crate::domain::frozen::RoleContext;
 use crate::domain::id::{JobId, RunId, SessionId};
-use crate::domain::job::{Cause, Outcome};
+use crate::domain::job::{Cause, JobEvent, Outcome};
 use crate::domain::session::{GateState, LeaseState, SessionEvent, SessionState, SupervisorState};
 use crate::error::{Code, Error, Result};
 use crate::os::process::Handle;
@@ -17,9 +17,10 @@ use crate::store::gate::Decided;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
-use crate::verbs::flow::{finish, gate, tell};
+use crate::verbs::flow::{Step, finish, gate, step, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
 use crate::verbs::settle::{self, evidence};
+use crate::verbs::supervise::ending;
 use crate::verbs::supervise::start::{self, Purpose};
 use crate::verbs::supervise::stop::{self, StopRequest};
 use crate::verbs::work::claim;
@@ -88,8 +89,12 @@ fn mark_lost(ctx: &Ctx, id: SessionId) -> Result<Done> {
         if session.packets == 0 {
             store::run::add_launch(tx, session.run)?;
         }
-        end_intent(tx, id)?;
-        let job = sessions::release(tx, &session, Outcome::NeverStarted, "its helper died before its agent started")?;
+        let outcome = end_execution(tx, id)?;
+        let why = match outcome {
+            Outcome::NeverStarted => "its helper died before its agent started",
+            _ => "its helper died again and again; nobody could look at what it left",
+        };
+        let job = sessions::release(tx, &session, outcome, why)?;
         sessions::end(tx, &session, SessionEvent::Lose, "its helper is gone")?;
         Ok(Some(job.map_or_else(|| format!("lost {id}"), |job| format!("lost {id} before it started {job}"))))
     })?;
@@ -97,16 +102,20 @@ fn mark_lost(ctx: &Ctx, id: SessionId) -> Result<Done> {
     Ok(line.map_or(Done::Moot, |line| Done::Changed(Some(line))))
 }
 
-/// An execution that was intended and never existed.
-fn end_intent(tx: &Writing<'_>, session: SessionId) -> Result<()> {
+/// Ends the execution of what a session holds, if any: never started, or lost.
+fn end_execution(tx: &Writing<'_>, session: SessionId) -> Result<Outcome> {
     use crate::domain::session::ExecutionState;
-    let Some(message) = store::message::held(tx, session)? else { return Ok(()) };
-    let Some(agent) = store::execution::agent(tx, message.job, message.attempt)? else { return Ok(()) };
-    if agent.state == ExecutionState::Starting {
-        let ending = store::execution::Ending { detail: Some("never started".to_owned()), ..Default::default() };
-        store::execution::ended(tx, agent.id, ExecutionState::NotRun, &ending)?;
-    }
-    Ok(())
+    let Some(message) = store::message::held(tx, session)? else { return Ok(Outcome::NeverStarted) };
+    let Some(agent) = store::execution::agent(tx, message.job, message.attempt)? else {
+        return Ok(Outcome::NeverStarted);
+    };
+    let (state, outcome, detail) = match agent.state {
+        ExecutionState::Starting => (ExecutionState::NotRun, Outcome::NeverStarted, "never started"),
+        _ => (ExecutionState::Lost, Outcome::Lost, "nobody saw its exit"),
+    };
+    let ending = store::execution::Ending { detail: Some(detail.to_owned()), ..Default::default() };
+    store::execution::ended(tx, agent.id, state, &ending)?;
+    Ok(outcome)
 }
 
 fn recover(ctx: &Ctx, session: SessionId, job: &str, launched: &mut Launched) -> Result<Done> {
@@ -131,11 +140,13 @@ fn expire_lease(ctx: &Ctx, run: RunId, session: SessionId, job: &str) -> Result<
             lease.session == session && lease.deadline.as_ref().is_some_and(|deadline| deadline.is_past(&now))
         });
         match overdue {
-            Some(lease) => claim::expire_lease(tx, &run, &lease).map(|()| true),
-            None => Ok(false),
+            Some(lease) => claim::expire_lease(tx, &run, &lease).map(|()| Some(lease.attempt)),
+            None => Ok(None),
         }
     })?;
-    if expired { changed(format!("expired {session}: its lease on {job} ran out")) } else { Ok(Done::Moot) }
+    let Some(attempt) = expired else { return Ok(Done::Moot) };
+    ending::end_attempt(&ctx.layout().scratch(&session.to_string()).attempt(job, attempt).tmp());
+    changed(format!("expired {session}: its lease on {job} ran out"))
 }
 
 /// An unsupervised session answered, and whoever was to settle died: it is settled for it, where nothing has to run.
@@ -189,6 +200,9 @@ fn never_started(ctx: &Ctx, job: JobId, number: u32) -> Result<Done> {
             return Ok(None);
         }
         let run = store::run::get(tx, job.run)?;
+        // It leaves the queue before it is put there again.
+        step(tx, &job, &Step { event: JobEvent::Block, reason: None, settled: false })?;
+        let job = store::job::get(tx, job.id)?;
         attempt::end(tx, &run, &job, Ended::plain(Outcome::NeverStarted, "its session ended without taking it"))?;
         Ok(Some(job.name))
     })?;
@@ -326,8 +340,11 @@ fn escalate(ctx: &Ctx, run: RunId, cause: Cause, subject: &str) -> Result<Done> 
 }
 
 fn complete(ctx: &Ctx, run: RunId) -> Result<Done> {
+    let state = || ctx.read(|read| Ok(store::run::get(read, run)?.state));
+    let before = state()?;
     evidence::complete(ctx, run)?;
-    Ok(Done::Changed(None))
+    // What is damaged stays so until somebody mends it.
+    Ok(if state()? == before { Done::Moot } else { Done::Changed(None) })
 }
 
 /// A stale job goes back to the queue: what it did is contained or nothing.

@@ -31,6 +31,7 @@ pub struct DetachReport {
 /// Starts a driver that goes on when the terminal is gone.
 pub fn detach(ctx: &Ctx, request: &DriveRequest, heartbeat_ms: u64) -> Result<DetachReport> {
     let run = started(ctx, request.run.as_deref())?;
+    crate::verbs::trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
     let log = ctx.layout().scratches().join(format!("drive-{}.log", run.name));
     let exe = std::fs::read_link(&ctx.exe).unwrap_or_else(|_| ctx.exe.clone());
     let pid = spawn_apart(&exe, &words(ctx, request, &run.name, heartbeat_ms), ctx.layout().project(), &log)?;

@@ -10,13 +10,14 @@
 //! It holds no state that matters: everything it needs is in the store and the locks, so it may die at any point.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use super::act::{self, Done};
 use super::observe;
 use super::wait::{Reason, Waiter};
-use super::{find, marker};
+use super::{files, find, marker};
 use crate::domain::action::{Action, Plan, Standing, Surfaced};
 use crate::domain::id::{RunId, SessionId};
 use crate::domain::job::Cause;
@@ -28,9 +29,9 @@ use crate::error::{Code, Error, Kind, Next, Result};
 use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
-use crate::verbs::Ctx;
-use crate::verbs::api::{self, Who};
 use crate::verbs::ctx::LOG_AT_REST;
+use crate::verbs::read::ways;
+use crate::verbs::{Ctx, trust};
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub struct DriveRequest {
     pub wait_human: bool,
     /// Stop every lane at the end.
     pub stop_lanes: bool,
+    /// Commands with this hash may run, trusted or not (CI).
+    #[serde(default)]
+    pub trust_hash: Option<String>,
 }
 
 /// Something to tell, as it happens.
@@ -114,6 +118,12 @@ pub struct DriveReport {
 /// Takes a run to done, or to one clear question.
 pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Result<DriveReport> {
     let run = started(ctx, request.run.as_deref())?;
+    trust::check_run(ctx, &run, request.trust_hash.as_deref())?;
+    if !run.state.is_terminal() {
+        for warning in files::edited(ctx, &run)? {
+            teller.tell(&Told::note(format!("warning: {warning}")));
+        }
+    }
     if request.dry_run {
         return dry_run(ctx, &run, teller);
     }
@@ -154,7 +164,7 @@ pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
 fn followed(ctx: &Ctx, run: RunId) -> Result<DriveReport> {
     let (run, world) = observe::world(ctx, run)?;
     let plan = reconcile(&world, &ctx.clock.moment());
-    Ok(report(&run, &plan.standing))
+    report(ctx, &run, &plan.standing)
 }
 
 fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport> {
@@ -169,7 +179,7 @@ fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport>
     for surfaced in &plan.surfaced {
         teller.tell(&Told::note(surfaced.line()));
     }
-    let mut report = report(&run, &plan.standing);
+    let mut report = report(ctx, &run, &plan.standing)?;
     if !run.state.is_terminal() {
         report.exit = 0;
     }
@@ -184,6 +194,7 @@ struct Driver<'a> {
     waiter: Waiter,
     surfaced: BTreeSet<Surfaced>,
     said_busy: bool,
+    idle_turns: u32,
 }
 
 /// How a turn went.
@@ -199,17 +210,20 @@ enum Turn {
 impl<'a> Driver<'a> {
     fn new(ctx: &'a Ctx, run: RunId, request: &'a DriveRequest, teller: &'a mut dyn Teller) -> Result<Driver<'a>> {
         let waiter = Waiter::start(ctx, request.interval_ms)?;
-        Ok(Driver { ctx, run, request, teller, waiter, surfaced: BTreeSet::new(), said_busy: false })
+        Ok(Driver { ctx, run, request, teller, waiter, surfaced: BTreeSet::new(), said_busy: false, idle_turns: 0 })
     }
 
     fn run(&mut self) -> Result<DriveReport> {
         loop {
+            let begun = Instant::now();
             match self.turn_or_back_off()? {
                 Turn::End(report) => return Ok(report),
                 Turn::Busy if self.request.once => return self.once_report(),
                 Turn::Idle(_) if self.request.once => return self.once_report(),
-                Turn::Busy => {}
+                Turn::Busy => self.idle_turns = 0,
                 Turn::Idle(plan) => {
+                    self.idle_turns = self.idle_turns.saturating_add(1);
+                    self.waiter.rest(begun.elapsed(), self.idle_turns)?;
                     if let Reason::Signal(count) = self.waiter.wait(self.ctx, plan.wake_at.as_ref())? {
                         return self.interrupted(count);
                     }
@@ -263,7 +277,7 @@ impl<'a> Driver<'a> {
         match plan.standing {
             Standing::Moving => Ok(Turn::Idle(plan)),
             _ if stays => Ok(Turn::Idle(plan)),
-            _ => Ok(Turn::End(report(&run, &plan.standing))),
+            _ => Ok(Turn::End(report(self.ctx, &run, &plan.standing)?)),
         }
     }
 
@@ -273,11 +287,13 @@ impl<'a> Driver<'a> {
         for action in &plan.actions {
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
+            let session = launched.first().map(|(session, _)| *session);
             self.waiter.adopt(launched);
             match done? {
                 Done::Changed(line) => {
                     changed = true;
-                    self.teller.tell(&Told { line, ..told(action, "done") });
+                    let told = told(action, "done");
+                    self.teller.tell(&Told { line, session_id: told.session_id.or(session), ..told });
                 }
                 Done::FreshRefused(author) => {
                     if let Action::Launch(launch) = action {
@@ -390,7 +406,7 @@ fn told(action: &Action, result: &str) -> Told {
 }
 
 /// What a driver's end says.
-pub fn report(run: &Run, standing: &Standing) -> DriveReport {
+fn report(ctx: &Ctx, run: &Run, standing: &Standing) -> Result<DriveReport> {
     let name = run.name.clone();
     let reason = run.reason.clone();
     let (state, why, exit) = match (run.state, standing) {
@@ -412,59 +428,43 @@ pub fn report(run: &Run, standing: &Standing) -> DriveReport {
         Standing::WaitingHuman(waiting) => waiting.clone(),
         _ => Vec::new(),
     };
-    DriveReport { run: name.clone(), state, reason: why, exit, next: next_steps(run, standing), waiting }
+    Ok(DriveReport { run: name.clone(), state, reason: why, exit, next: next_steps(ctx, run, standing)?, waiting })
 }
 
-fn next_steps(run: &Run, standing: &Standing) -> Vec<Next> {
+fn next_steps(ctx: &Ctx, run: &Run, standing: &Standing) -> Result<Vec<Next>> {
     let causes: Vec<(String, Cause)> = match standing {
         Standing::WaitingHuman(waiting) => waiting.clone(),
         Standing::Over if run.state == RunState::NeedsOperator => {
             run.cause.iter().map(|cause| (run.subject.clone().unwrap_or_default(), *cause)).collect()
         }
         Standing::Paused | Standing::Stopped => {
-            return vec![Next::new("operator", "go on", &["striatum", "run", "resume", "--run-id", &run.name])];
+            let next = Next::new("operator", "go on", &["striatum", "run", "resume", "--run-id", &run.name]);
+            return Ok(vec![next]);
         }
         _ => {
-            return vec![Next::new(
-                "anyone",
-                "see what happened",
-                &["striatum", "run", "summary", "--run-id", &run.name],
-            )];
+            let next = Next::new("anyone", "see what happened", &["striatum", "run", "summary", "--run-id", &run.name]);
+            return Ok(vec![next]);
         }
     };
-    match causes.as_slice() {
-        [(subject, cause)] => ways_out(run, subject, *cause),
-        several => {
-            several.iter().flat_map(|(subject, cause)| ways_out(run, subject, *cause).into_iter().next()).collect()
-        }
+    let mut ways = Vec::new();
+    for (subject, cause) in &causes {
+        ways.push(ways_out(ctx, run, subject, *cause)?);
     }
-    .into_iter()
-    .take(MOST_NEXT)
-    .collect()
+    // One thing waits: all that may be said to it. Several: the usual word to each.
+    let each = if ways.len() == 1 { MOST_NEXT } else { 1 };
+    Ok(ways.into_iter().flat_map(|ways| ways.into_iter().take(each)).take(MOST_NEXT).collect())
 }
 
 /// Most commands that one answer proposes.
 const MOST_NEXT: usize = 3;
 
 /// The literal commands that end a cause.
-pub fn ways_out(run: &Run, subject: &str, cause: Cause) -> Vec<Next> {
-    let fill = |word: &str| {
-        ["{job}", "{lane}", "{gate}"]
-            .iter()
-            .fold(word.replace("{run}", &run.name), |word, name| word.replace(name, subject))
-    };
-    let next = |template: &&str| {
-        let words = std::iter::once("striatum".to_owned()).chain(template.split(' ').map(fill)).collect();
-        Next { argv: words, why: format!("{subject}: {cause}"), who: who_may(template).to_owned() }
-    };
-    cause.ended_by().iter().map(next).collect()
-}
-
-/// Who may type a command: its verb's words stand before its first argument.
-fn who_may(command: &str) -> &'static str {
-    let verb = command.split(' ').take_while(|word| !word.starts_with(['{', '-', '\''])).collect::<Vec<_>>();
-    match api::who(&verb.join("_").replace('-', "_")) {
-        Some(Who::Person) => "person",
-        _ => "operator",
-    }
+fn ways_out(ctx: &Ctx, run: &Run, subject: &str, cause: Cause) -> Result<Vec<Next>> {
+    let job = ctx.read(|read| Ok(store::job::by_name(read, run.id, subject)?))?;
+    let role = job.and_then(|job| job.spec.role);
+    let lanes = role.as_deref().and_then(|role| run.spec.roles.get(role)).map(|role| role.lanes.as_slice());
+    let lane = lanes.and_then(<[String]>::first).or_else(|| run.spec.lanes.keys().next());
+    let lane = if cause == Cause::LaneParked { Some(subject) } else { lane.map(String::as_str) };
+    let subject = ways::Subject { run: &run.name, job: Some(subject), role: role.as_deref(), lane, gate: None };
+    Ok(ways::out_of(cause, &subject))
 }

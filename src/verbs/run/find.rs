@@ -29,18 +29,18 @@ pub fn for_reading(ctx: &Ctx, read: &Connection, name: Option<&str>) -> Result<R
     Ok(chosen)
 }
 
-/// The run that a writing verb means, in a store that it may be the first to need.
-pub fn to_change(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
-    ctx.ensure_store()?;
-    ctx.read(|read| for_writing(read, name))
-}
-
 /// The run that a reading verb means; none in a store without runs, unless one was named.
 pub fn if_any(ctx: &Ctx, read: &Connection, name: Option<&str>) -> Result<Option<Run>> {
     if name.is_none() && store::run::count(read)? == 0 {
         return Ok(None);
     }
     for_reading(ctx, read, name).map(Some)
+}
+
+/// The run that a writing verb means, in a store that it may be the first to need.
+pub fn to_change(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
+    ctx.ensure_store()?;
+    ctx.read(|read| for_writing(read, name))
 }
 
 /// The run that a writing verb means.

@@ -35,16 +35,16 @@ impl Onward {
     pub fn look(ctx: &Ctx, run: RunId) -> Result<Onward> {
         let run = ctx.read(|read| Ok(store::run::get(read, run)?))?;
         let driver = holder(ctx, &run).map(|holder| holder.pid);
-        let next = match (run.state, driver) {
-            (RunState::Running | RunState::NeedsOperator, None) => {
-                vec![Next::new(
-                    "operator",
-                    "nothing drives it: go on",
-                    &["striatum", "run", "drive", "--run-id", &run.name],
-                )]
+        let is_live = matches!(run.state, RunState::Running | RunState::NeedsOperator);
+        let is_kept = run.stop_requested_at.is_some() || run.paused_at.is_some();
+        let next = match (is_live, is_kept, driver) {
+            (true, true, _) => Some(("it is kept from going on", ["striatum", "run", "resume", "--run-id", &run.name])),
+            (true, false, None) => {
+                Some(("nothing drives it: go on", ["striatum", "run", "drive", "--run-id", &run.name]))
             }
-            _ => Vec::new(),
+            _ => None,
         };
+        let next = next.into_iter().map(|(why, argv)| Next::new("operator", why, &argv)).collect();
         Ok(Onward { state: run.state.to_string(), driver, next })
     }
 }

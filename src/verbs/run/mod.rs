@@ -5,6 +5,7 @@ pub mod amend;
 pub mod control;
 pub mod detach;
 pub mod drive;
+pub mod files;
 pub mod find;
 pub mod marker;
 pub mod observe;

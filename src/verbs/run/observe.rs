@@ -12,7 +12,7 @@ use crate::store::run::Run;
 use crate::store::snapshot::{self, SessionRow, SlotRow};
 use crate::store::{self, Connection};
 use crate::verbs::work::layout::was_spawned;
-use crate::verbs::{Ctx, session as sessions};
+use crate::verbs::{Ctx, session as sessions, trust};
 
 /// Looks at a run.
 pub fn world(ctx: &Ctx, run: RunId) -> Result<(Run, World)> {
@@ -28,19 +28,20 @@ pub fn world_in(ctx: &Ctx, read: &Connection, run: RunId) -> Result<(Run, World)
     for row in &frontier.sessions {
         session_views.push(session_view(ctx, &run, row)?);
     }
+    let is_untrusted = !trust::may_launch(ctx, &run);
     let view = RunView {
         state: run.state,
         is_paused: run.paused_at.is_some(),
         is_stopped: run.stop_requested_at.is_some(),
         free_leases: run.spec.max_active_jobs.saturating_sub(frontier.active_leases),
         launches_left: run.spec.budget.launches.saturating_sub(run.launches),
-        is_untrusted: false,
+        is_untrusted,
     };
     let world = World {
         run: view,
         stop_file: ctx.layout().stop().exists(),
         sessions: session_views,
-        slots: frontier.slots.iter().map(|row| slot_view(&run, row, author)).collect(),
+        slots: frontier.slots.iter().map(|row| slot_view(&run, row, author, is_untrusted)).collect(),
         ambiguous: frontier.ambiguous,
         stale: frontier.stale,
         gates_due: frontier.gates_due,
@@ -79,8 +80,10 @@ fn session_view(ctx: &Ctx, run: &Run, row: &SessionRow) -> Result<SessionView> {
         is_self_driven: !session.supervised && (session.packets > 0 || session.active_at > session.created_at),
         supervisor: row.supervisor.as_ref().map(|supervisor| supervisor.state),
         is_stopping: row.supervisor.as_ref().is_some_and(|supervisor| supervisor.stop_kind.is_some()),
+        recoveries: row.recoveries,
         helper,
         agent,
+        offered: session.offered,
         held,
         packets: session.packets,
         deadline: session.deadline.clone(),
@@ -95,11 +98,12 @@ fn lock_state(held: Held) -> LockState {
     }
 }
 
-fn slot_view(run: &Run, row: &SlotRow, author: Option<crate::domain::id::SessionId>) -> SlotView {
+fn slot_view(run: &Run, row: &SlotRow, author: Option<crate::domain::id::SessionId>, is_untrusted: bool) -> SlotView {
     let lane = run.spec.lanes.get(&row.lane);
     let blocked = match lane {
         Some(lane) if lane.mode == LaneMode::Human => Some(LaneBlock::Human),
         None => Some(LaneBlock::Human),
+        Some(_) if is_untrusted => Some(LaneBlock::Untrusted),
         Some(_) if row.known.parked_at.is_some() => Some(LaneBlock::Parked),
         Some(_) => row.known.cooling_until.clone().map(LaneBlock::Cooling),
     };

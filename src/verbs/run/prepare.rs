@@ -1,23 +1,27 @@
 //! `run prepare`: a workflow with its parameters becomes a run, frozen.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::files::{Files, Folder, Origin};
+pub use super::files::{invalid, load, source, user_config};
 use crate::domain::event::EventType;
 use crate::domain::frozen::{Autonomy, LaneMode, Snapshot, TreeKind};
 use crate::domain::gate::{is_due, tier};
 use crate::domain::id::JobId;
-use crate::domain::workflow::{Definition, Faults, Inputs, Source, Texts, freeze, hash, read};
+use crate::domain::workflow::trusted;
+use crate::domain::workflow::{Fault, freeze, hash};
 use crate::error::{Code, Error, Next, Result};
+use crate::os::git::Git;
+use crate::os::layout::FOLDER;
 use crate::store::event::About;
 use crate::store::frozen::Generation;
 use crate::store::job::NewJob;
 use crate::store::run::NewRun;
 use crate::store::{self, Writing};
-use crate::verbs::Ctx;
+use crate::verbs::{Ctx, trust};
 
 /// What `run prepare` is asked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +32,9 @@ pub struct PrepareRequest {
     pub params: BTreeMap<String, String>,
     /// Commands with this hash may run, trusted or not (CI).
     pub trust_hash: Option<String>,
+    /// The operator acts only through mediated verbs, whatever the workflow says.
+    #[serde(default)]
+    pub constrained: bool,
 }
 
 /// What `run prepare` tells.
@@ -41,6 +48,10 @@ pub struct PrepareReport {
     pub jobs: usize,
     /// The commands that will run, a line each.
     pub commands: Vec<String>,
+    /// Hash over what runs or widens, as `--trust-hash` takes it.
+    pub trust_hash: String,
+    /// Where the run starts from, in git.
+    pub base: Option<Base>,
     /// Where a person will be needed.
     pub needed: Vec<String>,
     /// What is probably not meant.
@@ -51,107 +62,70 @@ pub struct PrepareReport {
     pub next: Vec<Next>,
 }
 
+/// Where a run starts from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Base {
+    /// The commit that is checked out; none before the first one.
+    pub commit: Option<String>,
+    /// Uncommitted changes, which are no part of the run; none where there is no work tree.
+    pub uncommitted: Option<usize>,
+}
+
 /// Freezes a workflow into a new run in state `ready`.
 pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
     ctx.ensure_store()?;
-    let definition = load(ctx, &request.workflow)?;
-    let snapshot = freeze(&definition, &request.params, &Folder(ctx.layout().root().to_owned())).map_err(invalid)?;
+    let files = Files::read(ctx, &request.workflow)?;
+    let definition = files.define(ctx, request.constrained)?;
+    let texts = Folder::new(ctx.layout().root());
+    let snapshot = freeze(&definition, &request.params, &texts).map_err(invalid)?;
     check_supported(&snapshot)?;
-    let hash = hash(&snapshot);
-    let name = ctx.write("run prepare", |tx| insert(tx, &snapshot, &hash))?;
-    let next = Next::new("operator", "enqueue its first jobs", &["striatum", "run", "start", "--run-id", &name]);
-    Ok(PrepareReport {
-        run: name,
-        snapshot: hash,
-        jobs: snapshot.jobs.len(),
-        commands: commands(&snapshot),
-        needed: needed(&snapshot),
-        warnings: definition.warnings.iter().map(ToString::to_string).collect(),
-        plans_only: snapshot.run.autonomy == Autonomy::Plan,
-        next: vec![next],
-    })
-}
-
-/// Reads and validates a workflow by name or path, with the configuration around it.
-pub fn load(ctx: &Ctx, workflow: &str) -> Result<Definition> {
-    let path = path_of(ctx, workflow);
-    let text = std::fs::read_to_string(&path).map_err(|error| missing(ctx, workflow, &path, &error))?;
-    let inputs = Inputs {
-        workflow: Source { name: shown(ctx, &path), text },
-        config: source(ctx, &ctx.layout().config())?,
-        user: match user_config().filter(|_| ctx.has_user_settings()) {
-            Some(path) => source(ctx, &path)?,
-            None => None,
-        },
-        git: ctx.layout().repository().is_some(),
-        ..Inputs::default()
+    let how = trust::check_files(ctx, &files, &definition, request.trust_hash.as_deref())?;
+    let frozen = Frozen {
+        trust_hash: trusted::hash(&trusted::of_definition(&definition)),
+        hash: hash(&snapshot),
+        trust: trust::admit(ctx, &snapshot, how)?,
+        base: base(ctx),
+        origins: texts.origins(&files),
+        snapshot,
     };
-    crate::verbs::workflow::fit(ctx, read(&inputs).map_err(invalid)?)
+    let name = ctx.write("run prepare", |tx| insert(tx, &frozen))?;
+    Ok(report(name, frozen, &definition.warnings))
 }
 
-/// Where a workflow stands.
-pub fn path_of(ctx: &Ctx, workflow: &str) -> PathBuf {
-    if workflow.contains('/') || workflow.ends_with(".toml") {
-        return PathBuf::from(workflow);
+/// Everything that a run is made of.
+struct Frozen {
+    snapshot: Snapshot,
+    hash: String,
+    /// Over what runs or widens, parameters in place.
+    trust: String,
+    /// The same without their values.
+    trust_hash: String,
+    base: Option<Base>,
+    origins: Vec<Origin>,
+}
+
+fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
+    let next = Next::new("operator", "enqueue its first jobs", &["striatum", "run", "start", "--run-id", &name]);
+    PrepareReport {
+        run: name,
+        snapshot: frozen.hash,
+        jobs: frozen.snapshot.jobs.len(),
+        commands: commands(&frozen.snapshot),
+        trust_hash: frozen.trust_hash,
+        base: frozen.base,
+        needed: needed(&frozen.snapshot),
+        warnings: warnings.iter().map(ToString::to_string).collect(),
+        plans_only: frozen.snapshot.run.autonomy == Autonomy::Plan,
+        next: vec![next],
     }
-    ctx.layout().workflows().join(format!("{workflow}.toml"))
 }
 
-/// The user's own configuration file.
-pub fn user_config() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_CONFIG_HOME")
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")))?;
-    Some(base.join("striatum").join("config.toml"))
-}
-
-/// Reads a configuration file, if it exists.
-pub fn source(ctx: &Ctx, path: &Path) -> Result<Option<Source>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(Source { name: shown(ctx, path), text })),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::new(Code::InvalidConfig, format!("{} can't be read", path.display())).cause(error)),
-    }
-}
-
-fn shown(ctx: &Ctx, path: &Path) -> String {
-    path.strip_prefix(ctx.layout().project()).unwrap_or(path).display().to_string()
-}
-
-fn missing(ctx: &Ctx, workflow: &str, path: &Path, error: &std::io::Error) -> Error {
-    let known: Vec<String> = std::fs::read_dir(ctx.layout().workflows())
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()))
-        .collect();
-    let error = Error::new(Code::NotFound, format!("there is no workflow {workflow}"))
-        .cause(format!("{}: {error}", path.display()));
-    if known.is_empty() {
-        return error.next(Next::new(
-            "operator",
-            "write a first one",
-            &["striatum", "workflow", "generate", "review", "--output", ".striatum/workflows/review.toml"],
-        ));
-    }
-    error.hint(format!("workflows here: {}", known.join(", ")))
-}
-
-/// Turns the faults of a file into one error that lists them all.
-pub fn invalid(faults: Faults) -> Error {
-    let code = if faults.is_not_yet() { Code::NotYet } else { Code::InvalidWorkflow };
-    let count = faults.errors();
-    let message = format!("{count} fault{} in the workflow or its configuration", if count == 1 { "" } else { "s" });
-    faults.0.iter().fold(Error::new(code, message), |error, fault| error.cause(fault))
-}
-
-struct Folder(PathBuf);
-
-impl Texts for Folder {
-    fn text(&self, path: &str) -> std::result::Result<String, String> {
-        std::fs::read_to_string(self.0.join(path)).map_err(|error| error.to_string())
-    }
+/// What is checked out, and what of it is not committed; the store's own folder is read as it stands. A repository
+/// that can't be asked is told by what is left out: this version's jobs work without one.
+fn base(ctx: &Ctx) -> Option<Base> {
+    let git = Git::of(ctx.layout())?;
+    let commit = git.head().ok()?;
+    Some(Base { commit, uncommitted: git.dirty_count_outside(FOLDER).ok() })
 }
 
 /// What this version can't do is refused by name before anything is made.
@@ -182,8 +156,9 @@ fn check_supported(snapshot: &Snapshot) -> Result<()> {
     Ok(())
 }
 
-fn insert(tx: &Writing<'_>, snapshot: &Snapshot, hash: &str) -> Result<String> {
-    let new = NewRun { workflow: &snapshot.run.workflow, spec: &snapshot.run, trust: None };
+fn insert(tx: &Writing<'_>, frozen: &Frozen) -> Result<String> {
+    let Frozen { snapshot, hash, .. } = frozen;
+    let new = NewRun { workflow: &snapshot.run.workflow, spec: &snapshot.run, trust: Some(&frozen.trust) };
     let (run, name) = store::run::insert(tx, &new)?;
     let generation = Generation { number: 1, hash, body: snapshot, reason: "prepare" };
     store::frozen::insert(tx, run, &generation)?;
@@ -200,7 +175,9 @@ fn insert(tx: &Writing<'_>, snapshot: &Snapshot, hash: &str) -> Result<String> {
         ids.insert(&spec.id, id);
     }
     let about = About { run: Some(run), job: None, session: None };
-    let body = json!({"workflow": snapshot.run.workflow, "snapshot": hash, "jobs": snapshot.jobs.len()});
+    let base = frozen.base.as_ref().and_then(|base| base.commit.as_ref());
+    let body = json!({"workflow": snapshot.run.workflow, "snapshot": hash, "jobs": snapshot.jobs.len(),
+        "trust": frozen.trust, "trust_hash": frozen.trust_hash, "base": base, "files": frozen.origins});
     store::event::append(tx, EventType::RunPrepared, about, &body)?;
     Ok(name)
 }
@@ -238,12 +215,21 @@ fn commands(snapshot: &Snapshot) -> Vec<String> {
         .lanes
         .iter()
         .filter(|(name, lane)| lane.mode != LaneMode::Human && is_used(snapshot, name))
-        .map(|(name, lane)| format!("lane {name}: {}", lane.command.join(" ")))
+        .map(|(name, lane)| format!("lane {name}: {}", shown_words(&lane.command)))
         .collect();
     for job in &snapshot.jobs {
-        lines.extend(job.verify.iter().map(|argv| format!("verify {}: {}", job.id, argv.join(" "))));
+        lines.extend(job.verify.iter().map(|argv| format!("verify {}: {}", job.id, shown_words(argv))));
     }
     lines
+}
+
+/// A command on one line, without any power over a terminal; a script's lines stay apart.
+fn shown_words(argv: &[String]) -> String {
+    let words = argv.iter().map(|word| {
+        let plain = crate::os::files::escape(word).replace('\n', "\\n");
+        if word.is_empty() || word.contains(char::is_whitespace) { format!("'{plain}'") } else { plain }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn is_used(snapshot: &Snapshot, lane: &str) -> bool {

@@ -3,6 +3,8 @@
 //! A rescue verb: no driver calls it, and each use is a decision with its reason. It opens no gate: a job that a
 //! person stopped at one waits there again.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -10,7 +12,7 @@ use super::find;
 use super::marker::Onward;
 use crate::domain::event::EventType;
 use crate::domain::id::JobId;
-use crate::domain::job::{JobEvent, JobState};
+use crate::domain::job::{Cause, JobEvent, JobState};
 use crate::domain::packet::Context;
 use crate::domain::run::RunState;
 use crate::error::{Code, Error, Next, Result};
@@ -122,7 +124,7 @@ fn meant(read: &Connection, name: Option<&str>) -> Result<Run> {
 
 fn targets(read: &Connection, run: &Run, request: &RetryRequest) -> Result<Vec<Job>> {
     let mut targets = Vec::new();
-    for name in &request.jobs {
+    for name in request.jobs.iter().collect::<BTreeSet<_>>() {
         let job = find::job(read, run, name)?;
         if !may_be_retried(read, run, &job)? {
             return Err(refusal(&job));
@@ -157,6 +159,8 @@ fn may_be_retried(read: &Connection, run: &Run, job: &Job) -> Result<bool> {
     Ok(match job.state {
         JobState::Failed | JobState::WaitingHuman | JobState::Canceled => true,
         JobState::Waiting => job.reason.as_deref() == Some(GATE_REJECTED),
+        // Its artifacts were found damaged.
+        JobState::Completed if run.cause == Some(Cause::Other) && run.state == RunState::NeedsOperator => true,
         // What its panel rejected, and the review that did.
         JobState::Completed if run.state == RunState::Failed => {
             !job.settled || store::job::panel(read, job.id)?.iter().any(|review| !review.settled)

@@ -29,6 +29,8 @@ pub struct StartReport {
     pub state: RunState,
     /// It had been started before.
     pub already: bool,
+    /// Files that say something else than when it was prepared.
+    pub warnings: Vec<String>,
     /// What to do next.
     pub next: Vec<Next>,
 }
@@ -36,6 +38,7 @@ pub struct StartReport {
 /// Starts a prepared run.
 pub fn start(ctx: &Ctx, request: &StartRequest) -> Result<StartReport> {
     let run = find::to_change(ctx, request.run.as_deref())?;
+    let warnings = super::files::edited(ctx, &run)?;
     ctx.write("run start", |tx| {
         let run = store::run::get(tx, run.id)?;
         if run.state.is_terminal() {
@@ -52,6 +55,6 @@ pub fn start(ctx: &Ctx, request: &StartRequest) -> Result<StartReport> {
             }
         }
         let next = Next::new("operator", "take it to done", &["striatum", "run", "drive", "--run-id", &run.name]);
-        Ok(StartReport { run: run.name.clone(), state: RunState::Running, already, next: vec![next] })
+        Ok(StartReport { run: run.name.clone(), state: RunState::Running, already, warnings, next: vec![next] })
     })
 }

@@ -190,7 +190,7 @@ fn unanswered(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result<C
         Watched::Idle => return Ok(end(Outcome::Idle, "nothing happened for too long")),
         Watched::Flooded => return Ok(end(Outcome::Failed, "more than 1 GiB of output")),
         Watched::Told(reason) => return Ok(end(Outcome::Interrupted, reason.clone())),
-        Watched::Exited | Watched::Abandoned => {}
+        Watched::Exited | Watched::Answered | Watched::Abandoned => {}
     }
     if let Some(sign) = unavailable(facts) {
         return Ok(end(Outcome::Unavailable, sign));

@@ -18,7 +18,7 @@ use crate::store;
 use crate::store::execution::{Ending, NewExecution};
 use crate::verbs::Ctx;
 use crate::verbs::flow::tell;
-use crate::verbs::supervise::ending;
+use crate::verbs::supervise::{ending, life};
 use crate::verbs::work::hold::Hold;
 
 /// How long one verification command may take when the job has no limit.
@@ -122,6 +122,7 @@ fn run_one(ctx: &Ctx, hold: &Hold, numbered: (usize, &[String]), runner: &mut dy
     let (state, ending, verified) = match spawn_command(&ctx.exe, &program) {
         Ok(launched) => {
             crate::os::crash::point("verify.spawned");
+            ctx.write("verify started", |tx| life::started(tx, id, &launched))?;
             let waited = runner.wait(&launched, Duration::from_millis(limit));
             ending::end_command(&launched, runner);
             judge(&launched, waited, command, &log)

@@ -1,5 +1,7 @@
 //! Ending what an attempt started, and what is told about it.
 
+use std::path::Path;
+
 use crate::domain::id::SessionId;
 use crate::os::process::{Identity, Launched, Tree, carriers, end_tree, has_children, holders};
 use crate::verbs::Ctx;
@@ -47,6 +49,16 @@ pub fn strays(ctx: &Ctx, session: SessionId) -> Vec<Identity> {
     ]);
     found.extend(lock_holders(ctx, session));
     found
+}
+
+/// Ends what is left of an attempt whose owner died, its checks among it: whatever has the attempt's own folder for
+/// temporary files.
+pub fn end_attempt(tmp: &Path) {
+    let mut find = || carriers(&[("TMPDIR", tmp.as_os_str())]);
+    if let Some(first) = find().first() {
+        let tree = Tree { root: first.clone(), adopts_orphans: false, spare: Vec::new() };
+        end_tree(&tree, 0, &mut find);
+    }
 }
 
 /// Processes that hold a session's lane lock, this one left out.

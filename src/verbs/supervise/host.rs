@@ -23,9 +23,10 @@ use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Writing};
 use crate::verbs::ctx::LOG_AT_WORK;
+use crate::verbs::flow::attempt;
 use crate::verbs::session as sessions;
 use crate::verbs::work::claim::{self, Granted, NoWork};
-use crate::verbs::{Actor, Ctx};
+use crate::verbs::{Actor, Ctx, trust};
 
 /// What a helper is launched for, from its arguments.
 #[derive(Clone, Copy, Debug)]
@@ -82,10 +83,28 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
         resident::live(&mut host)?;
     }
     while let Onward::Next(granted) = onward {
-        onward = life::live(&mut host, &granted)?;
+        let run = host.ctx.read(|read| Ok(store::run::get(read, sessions::must_exist(read, host.session)?.run)?))?;
+        onward = match trust::may_launch(&host.ctx, &run) {
+            true => life::live(&mut host, &granted)?,
+            false => give_back(&host, &granted)?,
+        };
     }
     host.ctx.store()?.checkpoint_over(LOG_AT_WORK)?;
     Ok(())
+}
+
+/// What the lane would run is not trusted any more: the attempt goes back, nothing is started.
+fn give_back(host: &Host<'_>, granted: &Granted) -> Result<Onward> {
+    const WHY: &str = "its commands are not trusted any more";
+    let now = host.ctx.clock.moment();
+    host.ctx.write("give back", |tx| {
+        let (job, session) = (store::job::get(tx, granted.job)?, sessions::must_exist(tx, host.session)?);
+        let run = store::run::get(tx, session.run)?;
+        if store::lease::active_of_job(tx, job.id)?.is_some_and(|lease| lease.id == granted.lease) {
+            attempt::end(tx, &run, &job, life::interrupted(WHY))?;
+        }
+        onward(tx, &run, &session, &now, &Order::EndNow(WHY.to_owned()))
+    })
 }
 
 /// The first words: the helper exists, and claims in the same transaction. None when it was given up meanwhile.
@@ -118,7 +137,11 @@ pub fn onward(
     now: &crate::domain::time::Moment,
     order: &Order,
 ) -> Result<Onward> {
+    let is_spent = run.launches >= run.spec.budget.launches;
     let reason = match order {
+        Order::GoOn | Order::Abandon if is_spent && claim::choose(tx, run, session, now)?.is_ok() => {
+            format!("{NO_WORK}the run's launches are spent")
+        }
         Order::GoOn | Order::Abandon => match claim::take(tx, run, session, now)? {
             Ok(granted) => return Ok(Onward::Next(granted)),
             Err(NoWork::OneJobDone) => "its job is done".to_owned(),

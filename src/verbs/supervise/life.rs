@@ -46,8 +46,15 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     crate::os::crash::point("agent.spawned");
     host.ctx.write("agent started", |tx| started(tx, execution, &launched))?;
     crate::os::crash::point("agent.started");
-    let watched =
-        wait::watch(host, &wait::Watch { hold: &hold, lane: &lane, laid: &laid, deadline, launched: &launched })?;
+    let watch = wait::Watch {
+        hold: &hold,
+        lane: &lane,
+        output: laid.folder.output(),
+        deadline,
+        agent: &launched.process,
+        takes_over: false,
+    };
+    let watched = wait::watch(host, &watch)?;
     crate::os::crash::point("agent.ended");
     let (exit, leftovers) = end_tree(host, &hold, &launched, &watched);
     let run = Run { hold, laid, lane, execution, exit, leftovers, watched };

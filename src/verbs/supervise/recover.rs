@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use super::host::{Host, Onward, onward};
-use super::life;
 use super::orders::Order;
+use super::{life, resident, wait};
 use crate::domain::event::EventType;
+use crate::domain::frozen::{LaneMode, LaneSpec};
 use crate::domain::id::JobId;
 use crate::domain::session::ExecutionState;
 use crate::error::Result;
@@ -18,8 +19,9 @@ use crate::verbs::run::act::{self, Done};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::{self, Conclusion, ExitSeen, Facts};
 use crate::verbs::supervise::ending;
-use crate::verbs::supervise::wait::{Obedient, Watched};
+use crate::verbs::supervise::wait::{Obedient, Watch, Watched};
 use crate::verbs::work::claim::Granted;
+use crate::verbs::work::hold::Hold;
 
 /// Takes over what the session holds.
 pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
@@ -44,9 +46,10 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
     };
     let hold = life::load(host, &granted)?;
     let lane = life::lane_of(&hold)?;
-    let (watched, was_alive) = watch_to_the_end(host, agent.as_ref())?;
-    end_strays(host);
     let folder = host.ctx.layout().scratch(&host.session.to_string()).attempt(&hold.job.name, granted.attempt);
+    let (watched, was_alive) = watch_to_the_end(host, &hold, &lane, agent.as_ref())?;
+    end_strays(host);
+    ending::end_attempt(&folder.tmp());
     let exit = if was_alive { ExitSeen::EndSeen } else { ExitSeen::No };
     let facts = Facts { hold: &hold, lane: &lane, folder: &folder, exit, watched: &watched };
     let ctx = Rc::clone(&host.ctx);
@@ -56,30 +59,43 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
 }
 
 /// Watches the agent by its identity until it ends, its deadline passes, or an order comes; and whether it was alive.
-fn watch_to_the_end(host: &mut Host<'_>, agent: Option<&Execution>) -> Result<(Watched, bool)> {
-    let Some(agent) = agent else { return Ok((Watched::Exited, false)) };
-    let identity = recorded(agent).or_else(|| lock_holder(host));
+/// It may ask and answer meanwhile, as it would have asked its own helper.
+fn watch_to_the_end(
+    host: &mut Host<'_>,
+    hold: &Hold,
+    lane: &LaneSpec,
+    agent: Option<&Execution>,
+) -> Result<(Watched, bool)> {
+    let is_resident = lane.mode == LaneMode::Loop;
+    let identity = match agent {
+        Some(agent) => recorded(agent).or_else(|| lock_holder(host)),
+        // It claimed, and its helper died before it noticed.
+        None if is_resident => lock_holder(host),
+        None => None,
+    };
     let handle = identity.as_ref().and_then(Handle::open).filter(|handle| !handle.has_ended());
     let Some(handle) = handle else { return Ok((Watched::Exited, false)) };
-    while !handle.wait_ended(200) {
-        let now = host.ctx.clock.moment();
-        let verdict = if agent.deadline.as_ref().is_some_and(|deadline| deadline.is_past(&now)) {
-            Some(Watched::TimedOut)
-        } else {
-            match host.orders.look(&host.ctx, true)? {
-                Order::GoOn | Order::Drain(_) => None,
-                Order::EndNow(reason) => Some(Watched::Told(reason)),
-                Order::Abandon => Some(Watched::Abandoned),
-            }
-        };
-        if let Some(verdict) = verdict {
-            let tree = Tree { root: handle.identity().clone(), adopts_orphans: false, spare: Vec::new() };
-            let (ctx, session) = (&host.ctx, host.session);
-            end_tree(&tree, 5_000, &mut || ending::strays(ctx, session));
-            return Ok((verdict, true));
-        }
+    let scratch = host.ctx.layout().scratch(&host.session.to_string());
+    let folder = if is_resident {
+        scratch.attempt(resident::FOLDER, 0)
+    } else {
+        scratch.attempt(&hold.job.name, hold.lease.attempt)
+    };
+    let watch = Watch {
+        hold,
+        lane,
+        output: folder.output(),
+        deadline: agent.and_then(|agent| agent.deadline.clone()).unwrap_or_else(|| life::deadline(host, hold, lane)),
+        agent: &handle,
+        takes_over: true,
+    };
+    let watched = wait::watch(host, &watch)?;
+    if watched != Watched::Exited {
+        let tree = Tree { root: handle.identity().clone(), adopts_orphans: false, spare: Vec::new() };
+        let (ctx, session, grace) = (&host.ctx, host.session, hold.run.spec.limits.grace_ms);
+        end_tree(&tree, grace, &mut || ending::strays(ctx, session));
     }
-    Ok((Watched::Exited, true))
+    Ok((watched, true))
 }
 
 /// The agent as its helper recorded it.
@@ -88,11 +104,12 @@ fn recorded(agent: &Execution) -> Option<Identity> {
     Some(Identity { pid: i32::try_from(*pid).ok()?, start_ticks: u64::try_from(*start).ok()?, boot: boot.clone() })
 }
 
-/// The agent as its lock tells, when its helper died before it could record it: the leader of its session.
+/// The agent as its lock tells, when its helper died before it could record it: the oldest leader of a session. What
+/// an agent left behind and leads nothing is no agent: it is ended, not waited for.
 fn lock_holder(host: &Host<'_>) -> Option<Identity> {
     let holders = ending::lock_holders(&host.ctx, host.session);
     let leads = |identity: &&Identity| crate::os::process::session_id_of(identity.pid) == Some(identity.pid);
-    holders.iter().find(leads).or(holders.first()).cloned()
+    holders.iter().filter(leads).min_by_key(|identity| identity.start_ticks).cloned()
 }
 
 /// Ends what still carries the session: it belongs to an attempt that is over.
@@ -106,10 +123,7 @@ fn end_strays(host: &Host<'_>) {
 }
 
 /// Records the observation and what it came to, then goes on with the slot or closes the session.
-fn finish(
-    host: &mut Host<'_>,
-    ended: Option<(&crate::verbs::work::hold::Hold, Option<Execution>, Conclusion)>,
-) -> Result<Onward> {
+fn finish(host: &mut Host<'_>, ended: Option<(&Hold, Option<Execution>, Conclusion)>) -> Result<Onward> {
     let now = host.ctx.clock.moment();
     host.ctx.write("recover", |tx| {
         if let Some((hold, agent, conclusion)) = &ended {

@@ -32,7 +32,7 @@ use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 
 /// The folder name of what belongs to the agent and to no attempt.
-const RESIDENT: &str = "resident";
+pub const FOLDER: &str = "resident";
 
 /// A resident agent and what it works on.
 struct Resident {
@@ -82,7 +82,7 @@ fn start(host: &mut Host<'_>) -> Result<std::result::Result<Resident, String>> {
     })?;
     let lane = run.spec.lanes.get(&session.lane).cloned();
     let lane = lane.ok_or_else(|| Error::new(Code::Bug, "the run lost a lane"))?;
-    let folder = host.ctx.layout().scratch(&session.id.to_string()).attempt(RESIDENT, 0);
+    let folder = host.ctx.layout().scratch(&session.id.to_string()).attempt(FOLDER, 0);
     for path in [folder.folder(), &folder.work(), &folder.tmp()] {
         files::create_private_dirs(host.ctx.layout().root(), path)?;
     }

@@ -13,9 +13,9 @@ use crate::os::files;
 use crate::os::lock::Lock;
 use crate::os::process::{Handle, HelperCommand, spawn_helper};
 use crate::store::{self, Writing};
-use crate::verbs::Ctx;
 use crate::verbs::flow::{Step, step, tell};
 use crate::verbs::session::must_exist;
+use crate::verbs::{Ctx, trust};
 
 /// The hidden verb of a helper.
 pub const HELPER_VERB: &str = "__supervise";
@@ -40,6 +40,11 @@ pub struct StartReport {
 
 /// Launches a helper for an active session.
 pub fn start(ctx: &Ctx, request: &StartRequest) -> Result<StartReport> {
+    let run = ctx.read(|read| Ok(store::run::get(read, must_exist(read, request.session)?.run)?))?;
+    trust::check_run(ctx, &run, None)?;
+    if !trust::may_launch(ctx, &run) {
+        return Err(trust::nobody_trusts(&run));
+    }
     let handle = launch(ctx, request.session, Purpose::Host)?;
     let sid = request.session.to_string();
     Ok(StartReport {

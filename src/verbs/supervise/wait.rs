@@ -1,5 +1,6 @@
 //! Waiting for an agent's end while obeying orders, serving its requests and keeping its limits.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::host::Host;
@@ -9,11 +10,11 @@ use crate::domain::frozen::{LaneMode, LaneSpec};
 use crate::domain::time::Moment;
 use crate::error::Result;
 use crate::os::files::BoundedLog;
-use crate::os::process::{Launched, Tree};
+use crate::os::process::{Handle, Launched, Tree};
 use crate::os::wait::{Countdown, Set};
+use crate::store;
 use crate::verbs::settle::verify::{Runner, Waited};
 use crate::verbs::work::hold::Hold;
-use crate::verbs::work::layout::Laid;
 
 /// Output kept of one attempt, in bytes; beyond it the middle is cut out.
 pub const OUTPUT_LIMIT: u64 = 8 * 1024 * 1024;
@@ -26,6 +27,8 @@ const OUTPUT_FLOOD: u64 = 1024 * 1024 * 1024;
 pub enum Watched {
     /// The agent exited.
     Exited,
+    /// It is resident, its helper died, and it answered: it has nobody to go on with.
+    Answered,
     /// Longer than its limit.
     TimedOut,
     /// Nothing happened for too long.
@@ -44,32 +47,42 @@ pub struct Watch<'a> {
     pub hold: &'a Hold,
     /// The lane.
     pub lane: &'a LaneSpec,
-    /// Its files.
-    pub laid: &'a Laid,
+    /// Where its output goes.
+    pub output: PathBuf,
     /// The end of the attempt.
     pub deadline: Moment,
     /// The agent.
-    pub launched: &'a Launched,
+    pub agent: &'a Handle,
+    /// A helper before this one watched it: it may have answered already.
+    pub takes_over: bool,
 }
 
 /// Waits until the agent's attempt is over, for whatever reason.
 pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
-    let desk = Desk {
-        session: host.session,
-        agent: Some(watch.launched.process.identity().pid),
-        waits_for_settling: watch.lane.mode == LaneMode::Loop,
-    };
+    let desk = Desk { session: host.session, agent: Some(watch.agent.identity().pid), waits_for_settling: false };
     let poll_ms = watch.hold.run.spec.limits.poll_ms;
     let mut pulse = Pulse::new(host, watch);
-    let mut log = BoundedLog::new(&watch.laid.folder.output(), OUTPUT_LIMIT);
+    let mut log = BoundedLog::new(&watch.output, OUTPUT_LIMIT);
+    let mut deadline = watch.deadline.clone();
+    let (mut written, mut is_answered, mut is_loud) = (0, false, false);
+    let mut may_have_answered = watch.takes_over;
     loop {
         let now = host.ctx.clock.moment();
-        if watch.deadline.is_past(&now) {
+        if deadline.is_past(&now) {
             return Ok(Watched::TimedOut);
         }
-        let left = u64::try_from(watch.deadline.ms.saturating_sub(now.ms)).unwrap_or(0);
-        let asked = wait_once(host, watch, poll_ms.min(left), &desk)?;
-        if watch.launched.process.has_ended() {
+        let left = u64::try_from(deadline.ms.saturating_sub(now.ms)).unwrap_or(0);
+        let poll = if is_loud { LOUD_POLL_MS } else { poll_ms };
+        let asked = wait_once(host, watch, poll.min(left), &desk)?;
+        may_have_answered |= asked;
+        if std::mem::take(&mut may_have_answered) && !is_answered && has_answer(host, watch)? {
+            if watch.lane.mode == LaneMode::Loop {
+                return Ok(Watched::Answered);
+            }
+            is_answered = true;
+            deadline = sooner(deadline, now.after(watch.hold.run.spec.limits.starting_ms));
+        }
+        if watch.agent.has_ended() {
             host.inbox.serve(&host.ctx, &desk);
             return Ok(Watched::Exited);
         }
@@ -81,7 +94,8 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
         if host.signals.take().is_some() {
             return Ok(Watched::Told("the helper was told to end by a signal".to_owned()));
         }
-        let written = log.check()?.written;
+        let before = std::mem::replace(&mut written, log.check()?.written);
+        is_loud = written.saturating_sub(before) > LOUD;
         if written > OUTPUT_FLOOD {
             return Ok(Watched::Flooded);
         }
@@ -91,10 +105,26 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
     }
 }
 
+/// Growth of the output between two looks, in bytes, that makes the next look come sooner.
+const LOUD: u64 = 4 * 1024 * 1024;
+
+/// How soon, in milliseconds.
+const LOUD_POLL_MS: u64 = 10;
+
+/// Whether the agent has answered: then it has as long to go as it had to come (`limits.starting`).
+fn has_answer(host: &Host<'_>, watch: &Watch<'_>) -> Result<bool> {
+    let (job, number) = (watch.hold.job.id, watch.hold.lease.attempt);
+    Ok(host.ctx.read(|read| Ok(store::attempt::get(read, job, number)?))?.answer.is_some())
+}
+
+fn sooner(one: Moment, other: Moment) -> Moment {
+    if other.ms < one.ms { other } else { one }
+}
+
 /// One wait on everything that can happen; whether the agent asked something.
 fn wait_once(host: &mut Host<'_>, watch: &Watch<'_>, timeout_ms: u64, desk: &Desk) -> Result<bool> {
     let mut set = Set::new();
-    if let Some(pidfd) = watch.launched.process.pidfd() {
+    if let Some(pidfd) = watch.agent.pidfd() {
         set.readable(pidfd);
     }
     let inbox = host.inbox.fd().map(|fd| set.readable(fd));
@@ -175,7 +205,7 @@ impl Pulse {
         }
         let look_every = CPU_LOOK_MS.min(limit / 4);
         if self.looked.after(look_every).is_past(&now) {
-            let root = watch.launched.process.identity().clone();
+            let root = watch.agent.identity().clone();
             let cpu = Tree { root, adopts_orphans: true, spare: Vec::new() }.cpu_ticks();
             if cpu != self.cpu {
                 self.cpu = cpu;

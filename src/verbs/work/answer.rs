@@ -122,7 +122,7 @@ fn ready(ctx: &Ctx, tx: &Writing<'_>, who: &Credentials) -> Result<Hold> {
 
 /// The same answer once more, after its attempt was sealed: a no-op.
 fn said_before(ctx: &Ctx, tx: &Writing<'_>, who: &Credentials, document: &Value) -> Result<Option<Hold>> {
-    let session = hold::session(ctx, tx, who)?;
+    let session = hold::speaker(ctx, tx, who)?;
     let Some(lease) = store::lease::newest_of_session(tx, session.id)? else { return Ok(None) };
     let attempt = store::attempt::get(tx, lease.job, lease.attempt)?;
     let is_same = attempt.outcome == Some(Outcome::Sealed)

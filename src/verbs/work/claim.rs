@@ -141,6 +141,7 @@ pub fn claim(ctx: &Ctx, request: &ClaimRequest) -> Result<ClaimReport> {
     })?;
     match taken {
         Ok((granted, run, session)) => {
+            crate::os::crash::point("claim.taken");
             let laid = layout::lay_out(ctx, &Grant { granted: &granted, run: &run, session: &session })?;
             Ok(report(&granted, &run, &session, laid))
         }
@@ -155,18 +156,14 @@ pub fn ticks(process: &Identity) -> i64 {
 
 fn report(granted: &Granted, run: &Run, session: &Session, laid: layout::Laid) -> ClaimReport {
     let (sid, fence) = (session.id.to_string(), granted.fence.to_string());
-    let next = vec![
-        Next::new(
-            "session",
-            "say that you start",
-            &["striatum", "work", "ack", "--session-id", &sid, "--fence", &fence],
-        ),
-        Next::new(
-            "session",
-            "say that it is done",
-            &["striatum", "work", "complete", "--session-id", &sid, "--fence", &fence],
-        ),
-    ];
+    let token = laid.folder.folder().with_file_name("token").display().to_string();
+    // The environment of an agent in a lane names its session.
+    let who: &[&str] = if session.supervised { &[] } else { &["--session-id", &sid, "--token-file", &token] };
+    let command = |verb: &str, why: &str| {
+        let words = [&["striatum", "work", verb], who, &["--fence", &fence]].concat();
+        Next::new("session", why, &words)
+    };
+    let next = vec![command("ack", "say that you start"), command("complete", "say that it is done")];
     ClaimReport::Claimed {
         run: run.name.clone(),
         job: laid.packet.job.clone(),
@@ -181,7 +178,7 @@ fn report(granted: &Granted, run: &Run, session: &Session, laid: layout::Laid) -
 }
 
 /// Lazy expiry: holds of unsupervised sessions of this run that ran out go back to the queue.
-fn expire_overdue(tx: &Writing<'_>, run: &Run, now: &Moment) -> Result<()> {
+pub fn expire_overdue(tx: &Writing<'_>, run: &Run, now: &Moment) -> Result<()> {
     for lease in store::lease::active_of_run(tx, run.id)? {
         if lease.deadline.as_ref().is_some_and(|deadline| deadline.is_past(now)) {
             expire_lease(tx, run, &lease)?;

@@ -37,8 +37,8 @@ pub struct Hold {
     pub lease: Lease,
 }
 
-/// An active session whose caller is who it says it is.
-pub fn session(ctx: &Ctx, read: &Connection, who: &Credentials) -> Result<Session> {
+/// A session, whatever its state, whose caller is who it says it is.
+pub fn speaker(ctx: &Ctx, read: &Connection, who: &Credentials) -> Result<Session> {
     let session = must_exist(read, who.session)?;
     let vouched = ctx.actor == Actor::Session(who.session);
     let token_fits =
@@ -48,17 +48,26 @@ pub fn session(ctx: &Ctx, read: &Connection, who: &Credentials) -> Result<Sessio
             .hint("name the session's own token file with --token-file or STRIATUM_TOKEN_FILE"));
     }
     if session.supervised && !vouched {
-        return Err(Error::new(
-            Code::CapabilityDenied,
-            format!("{} is hosted by a helper; only its agent speaks for it", who.session),
-        ));
-    }
-    if session.state != SessionState::Active {
-        let why = session.end_reason.as_deref().unwrap_or("no reason kept");
-        return Err(Error::new(Code::SessionEnded, format!("{} is {}: {why}", who.session, session.state))
-            .hint("what it held went back to the queue; register a new session to go on"));
+        let message = format!("{} is hosted by a helper; only its agent speaks for it", who.session);
+        return Err(Error::new(Code::CapabilityDenied, message));
     }
     Ok(session)
+}
+
+/// An active session whose caller is who it says it is.
+pub fn session(ctx: &Ctx, read: &Connection, who: &Credentials) -> Result<Session> {
+    let session = speaker(ctx, read, who)?;
+    if session.state == SessionState::Active {
+        return Ok(session);
+    }
+    let why = session.end_reason.as_deref().unwrap_or("no reason kept");
+    let error = Error::new(Code::SessionEnded, format!("{} is {}: {why}", who.session, session.state));
+    Err(match session.state {
+        SessionState::Lost | SessionState::Expired => {
+            error.hint("what it held went back to the queue; register a new session to go on")
+        }
+        SessionState::Active | SessionState::Closed => error.hint("register a new session to go on"),
+    })
 }
 
 /// What an active session holds, with the fence it names.

@@ -181,7 +181,7 @@ fn packet(grant: &Grant<'_>, facts: &Facts, folder: &Folder, inputs: Vec<Input>)
             idle_timeout_s: lane.and_then(|lane| lane.idle_timeout_ms).map(|ms| ms / 1_000),
         },
         result_file: folder.result().display().to_string(),
-        commands: commands(grant, spec),
+        commands: commands(grant, spec, folder),
     }
 }
 
@@ -200,8 +200,8 @@ fn bind_late(text: &str, job: &Job, folder: &Folder) -> String {
 }
 
 /// The exact commands to answer with. The environment of a hosted agent names session and fence; a resident one
-/// was started before its claim and names the fence, an unsupervised one names both.
-fn commands(grant: &Grant<'_>, spec: &JobSpec) -> AnswerCommands {
+/// was started before its claim and names the fence, an unsupervised one names both, and the file with its token.
+fn commands(grant: &Grant<'_>, spec: &JobSpec, folder: &Folder) -> AnswerCommands {
     if grant.session.lane == person::LANE {
         return commands_of_person(grant, spec);
     }
@@ -212,7 +212,8 @@ fn commands(grant: &Grant<'_>, spec: &JobSpec) -> AnswerCommands {
     } else if grant.session.supervised {
         String::new()
     } else {
-        format!(" --session-id {} --fence {}", grant.session.id, grant.granted.fence)
+        let token = folder.folder().with_file_name("token").display().to_string();
+        format!(" --session-id {} --token-file {} --fence {}", grant.session.id, quoted(&token), grant.granted.fence)
     };
     AnswerCommands {
         complete: format!("striatum work complete{words}"),
@@ -224,6 +225,12 @@ fn commands(grant: &Grant<'_>, spec: &JobSpec) -> AnswerCommands {
         ),
         fail: format!("striatum work fail{words} --reason WHY"),
     }
+}
+
+/// A path as a shell reads it.
+fn quoted(path: &str) -> String {
+    let is_plain = path.chars().all(|letter| letter.is_alphanumeric() || "-_./+:@%=".contains(letter));
+    if is_plain { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// A person who took the job gives it back.

@@ -57,6 +57,7 @@ pub fn publish(ctx: &Ctx, request: &PublishRequest) -> Result<PublishReport> {
         Error::new(Code::Usage, format!("{} comes from standard output; it is kept when the agent exits", request.name))
     })?;
     let artifact = artifacts::keep(ctx, &place, produce, &path)?;
+    crate::os::crash::point("publish.kept");
     ctx.write("work publish", |tx| {
         let hold = hold::hold(ctx, tx, &request.who)?;
         hold::touch(ctx, tx, &hold.run, hold.session.id)?;
