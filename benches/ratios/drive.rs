@@ -13,7 +13,14 @@ use crate::{Outcome, Plan, anchor, progress};
 /// Jobs side by side.
 const PARALLEL: usize = 8;
 
-/// Times of one shape, in milliseconds, a round each.
+/// A graph, and whether each of its jobs gets a session of its own.
+#[derive(Clone, Copy)]
+struct Case {
+    shape: Shape,
+    is_fresh: bool,
+}
+
+/// Times of one case, in milliseconds, a round each.
 #[derive(Default)]
 struct Times {
     tool: Vec<f64>,
@@ -26,38 +33,44 @@ struct Times {
 /// Measures.
 pub fn compare(plan: &Plan, table: &mut Table) -> Outcome<()> {
     let scale = if plan.quick { 4 } else { 1 };
-    let chain = Shape::Chain(200 / scale);
-    let others = [Shape::Fan(1_000 / scale), Shape::Layers(50 / scale, 20)];
-    let shapes: Vec<Shape> = std::iter::once(chain).chain(others.into_iter().filter(|_| plan.wants("G10"))).collect();
-    let mut all: Vec<Times> = shapes.iter().map(|_| Times::default()).collect();
+    let case = |shape, is_fresh| Case { shape, is_fresh };
+    let mut cases = vec![case(Shape::Chain(200 / scale), false)];
+    if plan.wants("G9") {
+        cases.push(case(Shape::Chain(60 / scale), true));
+    }
+    if plan.wants("G10") {
+        cases.extend([case(Shape::Fan(1_000 / scale), false), case(Shape::Layers(50 / scale, 20), false)]);
+    }
+    let mut all: Vec<Times> = cases.iter().map(|_| Times::default()).collect();
     for round in 1..=plan.rounds {
-        for (shape, times) in shapes.iter().zip(&mut all) {
-            progress(&format!("G9, G10: {shape}, round {round} of {}", plan.rounds));
-            one_round(*shape, plan.wants("G10"), times)?;
+        for (case, times) in cases.iter().zip(&mut all) {
+            progress(&format!("G9, G10: {}, round {round} of {}", case.shape, plan.rounds));
+            one_round(*case, plan, times)?;
         }
     }
-    for (shape, times) in shapes.iter().zip(&all) {
-        if *shape == chain && plan.wants("G9") {
-            chained(*shape, times, table);
+    for (case, times) in cases.iter().zip(&all) {
+        if matches!(case.shape, Shape::Chain(_)) && plan.wants("G9") {
+            linked(*case, times, table);
         }
-        if plan.wants("G10") {
-            driven(*shape, times, table);
+        if !case.is_fresh && plan.wants("G10") {
+            driven(case.shape, times, table);
         }
     }
     Ok(())
 }
 
-fn one_round(shape: Shape, beside_tools: bool, times: &mut Times) -> Outcome<()> {
-    let trial = Trial::started(shape, PARALLEL)?;
+fn one_round(case: Case, plan: &Plan, times: &mut Times) -> Outcome<()> {
+    let context = if case.is_fresh { "fresh" } else { "any" };
+    let trial = Trial::with_workflow(&case.shape.workflow(PARALLEL, context))?;
     times.tool.push(trial.drive()?);
     times.steps.extend(steps(&trial)?);
     let place = folder()?;
     let parallel = PARALLEL.to_string();
     let mut raw = cleared(anchor::command("dag"), place.path());
-    times.anchor.push(time(raw.arg(place.path().join("dag.db")).args([&shape.to_string(), &parallel]))?);
-    if beside_tools {
-        std::fs::write(place.path().join("build.ninja"), shape.ninja())?;
-        std::fs::write(place.path().join("Makefile"), shape.makefile())?;
+    times.anchor.push(time(raw.arg(place.path().join("dag.db")).args([&case.shape.to_string(), &parallel]))?);
+    if plan.wants("G10") && !case.is_fresh {
+        std::fs::write(place.path().join("build.ninja"), case.shape.ninja())?;
+        std::fs::write(place.path().join("Makefile"), case.shape.makefile())?;
         let tool = |name: &str| cleared(Command::new(name), place.path());
         // One that is not installed has no times.
         times.ninja.extend(time(tool("ninja").args(["--quiet", "-j", &parallel])).ok());
@@ -66,7 +79,8 @@ fn one_round(shape: Shape, beside_tools: bool, times: &mut Times) -> Outcome<()>
     Ok(())
 }
 
-/// From the seal of a job to the moment when a successor that it made ready had been started, in milliseconds.
+/// From the seal of a job to the moment when the one successor that waited for it alone had been started, in
+/// milliseconds.
 fn steps(trial: &Trial) -> Outcome<Vec<f64>> {
     let read = Connection::open_with_flags(trial.db(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut statement = read.prepare(
@@ -80,15 +94,15 @@ fn steps(trial: &Trial) -> Outcome<Vec<f64>> {
     Ok(steps.into_iter().map(|ms| ms as f64).collect())
 }
 
-fn chained(shape: Shape, times: &Times, table: &mut Table) {
-    let links = shape.needs().len() as f64;
+fn linked(case: Case, times: &Times, table: &mut Table) {
+    let links = case.shape.needs().len() as f64;
+    let name = if case.is_fresh { format!("{}, fresh sessions", case.shape) } else { case.shape.to_string() };
     let absolute = format!("{:.2} ms a link; D {:.2} ms", median(&times.tool) / links, median(&times.anchor) / links);
     let measured = ratio(&times.tool, &times.anchor);
-    let case = AtMost { limit: 3.0, measured, unit: Unit::Times, absolute };
-    table.at_most("G9", format!("{shape}, a link / D's"), case);
+    table.at_most("G9", format!("{name}: a link / D's"), AtMost { limit: 3.0, measured, unit: Unit::Times, absolute });
     let (p50, p99) = (median(&times.steps), quantile(&times.steps, 0.99));
     let case = AtMost { limit: 50.0, measured: p99, unit: Unit::Ms, absolute: format!("p50 {p50:.0} ms") };
-    table.at_most("G9", "seal to successor started, p99", case);
+    table.at_most("G9", format!("{name}: seal to next start, p99"), case);
 }
 
 fn driven(shape: Shape, times: &Times, table: &mut Table) {

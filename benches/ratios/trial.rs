@@ -49,7 +49,7 @@ impl Trial {
 
     /// A repository with a started run of a shape.
     pub fn started(shape: Shape, parallel: usize) -> Outcome<Trial> {
-        Trial::with_workflow(&shape.workflow("w", parallel))
+        Trial::with_workflow(&shape.workflow(parallel, "any"))
     }
 
     /// A repository with a started run of a workflow, trusted.

@@ -31,11 +31,12 @@ impl Shape {
         }
     }
 
-    /// A workflow of a lane that runs `true`, `parallel` at a time.
-    pub fn workflow(self, id: &str, parallel: usize) -> String {
+    /// A workflow of a lane that runs `true`, `parallel` at a time; its sessions do one job each with a `fresh` context.
+    pub fn workflow(self, parallel: usize, context: &str) -> String {
         let mut text = format!(
-            "schema = \"striatum.workflow/1\"\nid = \"{id}\"\n\n[parallelism]\nmax_active_jobs = {parallel}\n\n\
-             [lanes.t]\ncommand = [\"true\"]\nmax_sessions = {parallel}\n"
+            "schema = \"striatum.workflow/1\"\nid = \"w\"\n\n[parallelism]\nmax_active_jobs = {parallel}\n\n\
+             [lanes.t]\ncommand = [\"true\"]\nmax_sessions = {parallel}\n\n\
+             [roles.worker]\ncontext = \"{context}\"\n"
         );
         for (job, needs) in self.needs().iter().enumerate() {
             let needs: Vec<String> = needs.iter().map(|need| format!("\"j{need}\"")).collect();

@@ -10,6 +10,7 @@ use crate::verbs::config::{Schema, SchemaRequest, ShowReport, ShowRequest};
 
 /// What holds here, where it comes from, and what may be written
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Config {
     /// Every setting of repository and user together
     Show(Show),

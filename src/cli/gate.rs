@@ -13,6 +13,7 @@ use crate::verbs::run::marker::Onward;
 
 /// See what waits for a person's word, and say it
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Gate {
     /// List what waits
     List {

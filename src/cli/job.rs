@@ -16,6 +16,7 @@ const TEXT: usize = 200;
 
 /// Look at jobs
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Job {
     /// Show everything about one job
     Show(Show),

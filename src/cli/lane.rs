@@ -9,6 +9,7 @@ use crate::verbs::lane::{ChangeReport, LaneLine, ListReport, ListRequest, PauseR
 
 /// See how lanes do, and pause them
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Lane {
     /// List the lanes of live runs, and what is known of them
     List,

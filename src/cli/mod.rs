@@ -77,6 +77,7 @@ pub struct Globals {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Verb {
     /// Set up striatum in this repository, with a first workflow
     Init(init::Init),

@@ -11,6 +11,7 @@ use crate::verbs::review::{OverrideReport, OverrideRequest};
 
 /// Judge over reviews
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Review {
     /// Put your own verdict in the place of a review's
     OverrideVerdict {

@@ -18,6 +18,7 @@ use crate::verbs::run::start::StartRequest;
 
 /// Prepare, start, drive and look at runs
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Run {
     /// Prepare, start and drive in one
     Go(Go),

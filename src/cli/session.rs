@@ -61,6 +61,7 @@ impl Register {
 
 /// List and close sessions
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Session {
     /// List the sessions of a run
     List {

@@ -17,6 +17,7 @@ use crate::verbs::supervise::stop::{StatusReport, StatusRequest, StopRequest};
 
 /// Start and stop helpers
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Supervise {
     /// Start the helper of a session
     Start {
@@ -116,7 +117,7 @@ fn host(words: &[OsString]) -> Result<()> {
         supervisor: word(3).parse().map_err(|_| wrong())?,
         recovers: word(4) == "--recover",
     };
-    let ctx = ctx::open(None)?;
+    let ctx = ctx::open(None)?.lasting();
     let mut server = Server::bind(&host::socket_of(&ctx, assignment.session))?;
     host::host(&ctx, assignment, locks, &mut server)
 }

@@ -87,6 +87,7 @@ impl VerdictWord {
 
 /// The agent's side: claim, publish, answer
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Work {
     /// Wait until the session's slot has something
     Await {

@@ -19,6 +19,7 @@ use crate::verbs::workflow::{
 
 /// Check, show, draw and write workflows
 #[derive(Subcommand)]
+#[command(defer = true)]
 pub enum Workflow {
     /// Tell everything that is wrong with workflows and the configuration around them
     Validate(Validate),

@@ -62,8 +62,11 @@ pub fn user_id() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// The login name of this process's user, for people.
-pub fn user_name() -> String {
-    let uid = nix::unistd::geteuid();
-    nix::unistd::User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
+/// The login name of this process's user, for people. It is looked up once: that may open a dozen files.
+pub fn user_name() -> &'static str {
+    static NAME: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    NAME.get_or_init(|| {
+        let uid = nix::unistd::geteuid();
+        nix::unistd::User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
+    })
 }

@@ -125,6 +125,13 @@ pub fn get(read: &Connection, id: JobId) -> StoreResult<Job> {
     Ok(read.prepare_cached(BY_ID)?.query_row(named_params! {":id": id}, job_row)?)
 }
 
+const NAME: &str = "SELECT name FROM job WHERE id = :id";
+
+/// The name of a job that must exist, without the rest of it.
+pub fn name(read: &Connection, id: JobId) -> StoreResult<String> {
+    Ok(read.prepare_cached(NAME)?.query_row(named_params! {":id": id}, |row| row.get(0))?)
+}
+
 const BY_NAME: &str = "SELECT * FROM job WHERE run_id = :run AND name = :name";
 
 /// A job by its name.

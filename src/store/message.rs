@@ -1,6 +1,6 @@
 //! The `message` table: the work queue.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
 
 use super::{StoreResult, Writing};
 use crate::domain::id::{JobId, MessageId, RunId, SessionId};
@@ -104,39 +104,70 @@ pub fn held(read: &Connection, session: SessionId) -> StoreResult<Option<Message
     Ok(read.prepare_cached(HELD)?.query_row(named_params! {":session": session}, message_row).optional()?)
 }
 
-const LIVE_IN_SLOT: &str = "SELECT count(*) FROM message WHERE run_id = :run AND role = :role AND lane = :lane
-    AND state = 'pending'";
+const LIVE_IN_SLOT: &str = "SELECT count(*) FROM (SELECT 1 FROM message WHERE run_id = :run AND role = :role
+    AND lane = :lane AND state = 'pending' LIMIT :most)";
 
 const HELD_IN_SLOT: &str = "SELECT count(*) FROM session JOIN message ON message.session_id = session.id
     AND message.state IN ('claimed', 'acked')
   WHERE session.run_id = :run AND session.role = :role AND session.lane = :lane AND session.state = 'active'";
 
-const ANY_LANE: &str = "SELECT count(*) FROM message WHERE run_id = :run AND role = :role AND lane IS NULL
-    AND state = 'pending'";
+const ANY_LANE: &str = "SELECT count(*) FROM (SELECT 1 FROM message WHERE run_id = :run AND role = :role
+    AND lane IS NULL AND state = 'pending' LIMIT :most)";
 
-/// Live messages of a slot: pending for it or for any lane of its role, or held by its sessions.
+/// Pending messages that are counted: no run holds more jobs at once, so that more of them change nothing.
+const MOST_PENDING: u32 = 1_000;
+
+/// Live messages of a slot: pending for it or for any lane of its role (1,000 of each at most), or held by its
+/// sessions.
 pub fn live_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> StoreResult<u32> {
-    let slot = named_params! {":run": run, ":role": role, ":lane": lane};
-    let pending: u32 = read.prepare_cached(LIVE_IN_SLOT)?.query_row(slot, |row| row.get(0))?;
-    let held: u32 = read.prepare_cached(HELD_IN_SLOT)?.query_row(slot, |row| row.get(0))?;
-    let any: u32 =
-        read.prepare_cached(ANY_LANE)?.query_row(named_params! {":run": run, ":role": role}, |row| row.get(0))?;
+    let pending = named_params! {":run": run, ":role": role, ":lane": lane, ":most": MOST_PENDING};
+    let held = named_params! {":run": run, ":role": role, ":lane": lane};
+    let any = named_params! {":run": run, ":role": role, ":most": MOST_PENDING};
+    let pending: u32 = read.prepare_cached(LIVE_IN_SLOT)?.query_row(pending, |row| row.get(0))?;
+    let held: u32 = read.prepare_cached(HELD_IN_SLOT)?.query_row(held, |row| row.get(0))?;
+    let any: u32 = read.prepare_cached(ANY_LANE)?.query_row(any, |row| row.get(0))?;
     Ok(pending + held + any)
 }
+
+const PENDING_IN_SLOT: &str = "SELECT count(*) FROM message WHERE run_id = :run AND role = :role AND lane = :lane
+    AND state = 'pending'";
 
 /// How many messages are pending for exactly this slot.
 pub fn pending_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> StoreResult<u32> {
     let slot = named_params! {":run": run, ":role": role, ":lane": lane};
-    Ok(read.prepare_cached(LIVE_IN_SLOT)?.query_row(slot, |row| row.get(0))?)
+    Ok(read.prepare_cached(PENDING_IN_SLOT)?.query_row(slot, |row| row.get(0))?)
 }
 
-const SLOTS: &str = "SELECT role, lane FROM message WHERE run_id = :run AND state = 'pending' GROUP BY role, lane";
+const FIRST_SLOT: &str = "SELECT role, lane FROM message WHERE run_id = :run AND state = 'pending'
+  ORDER BY role, lane LIMIT 1";
 
-/// The slots that have pending messages.
-pub fn pending_slots(read: &Connection, run: RunId) -> StoreResult<Vec<(String, Option<String>)>> {
-    let mut statement = read.prepare_cached(SLOTS)?;
-    let rows = statement.query_map(named_params! {":run": run}, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+const NEXT_LANE: &str = "SELECT role, lane FROM message WHERE run_id = :run AND state = 'pending' AND role = :role
+    AND lane > :lane ORDER BY lane LIMIT 1";
+
+const NEXT_ROLE: &str = "SELECT role, lane FROM message WHERE run_id = :run AND state = 'pending' AND role > :role
+  ORDER BY role, lane LIMIT 1";
+
+/// A slot: a role, and a lane unless any will do.
+pub type Slot = (String, Option<String>);
+
+/// The slots that have pending messages. The index is asked for one slot after the other: how many messages there are
+/// does not matter.
+pub fn pending_slots(read: &Connection, run: RunId) -> StoreResult<Vec<Slot>> {
+    let one = |sql: &str, params: &[(&str, &dyn ToSql)]| -> StoreResult<Option<Slot>> {
+        Ok(read.prepare_cached(sql)?.query_row(params, |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    };
+    let mut slots: Vec<Slot> = Vec::new();
+    let mut next = one(FIRST_SLOT, named_params! {":run": run})?;
+    while let Some((role, lane)) = next {
+        // No lane stands before every name of one.
+        let after = lane.as_deref().unwrap_or("");
+        next = match one(NEXT_LANE, named_params! {":run": run, ":role": role, ":lane": after})? {
+            None => one(NEXT_ROLE, named_params! {":run": run, ":role": role})?,
+            found => found,
+        };
+        slots.push((role, lane));
+    }
+    Ok(slots)
 }
 
 const PENDING_OF_LANE: &str = "SELECT * FROM message WHERE run_id = :run AND role = :role AND lane = :lane

@@ -130,6 +130,7 @@ pub struct Store {
     connections: Connections,
     path: PathBuf,
     identity: (u64, u64),
+    busy: Duration,
 }
 
 /// A write transaction: what it does is told in events with its time and principal.
@@ -158,35 +159,67 @@ pub struct Stamp<'a> {
     pub principal: &'a str,
 }
 
+/// How a store is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// How long to wait for a busy file.
+    pub busy: Duration,
+    /// For how long it will be open.
+    pub life: Life,
+}
+
+/// For how long a store is open. It decides how much of the log is left behind: whoever opens a store that nobody
+/// has open reads the whole log first, about 2 us a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// For one verb.
+    Short,
+    /// As long as a driver or a helper.
+    Long,
+}
+
+impl Life {
+    /// Pages in the log from which on a commit also folds them into the file. Where nobody else has the file open
+    /// that alone is forgotten at the end of the process: short verbs cut the log themselves.
+    const fn log_pages(self) -> u32 {
+        match self {
+            Life::Short => 0,
+            Life::Long => 1_024,
+        }
+    }
+}
+
 impl Store {
     /// Opens an existing store with one plain connection: two pragmas, no thread, no migration scan.
-    pub fn open(path: &Path, busy: Duration) -> StoreResult<Store> {
+    pub fn open(path: &Path, opening: Opening) -> StoreResult<Store> {
         let identity = identity(path)?;
-        let connection = connect(path, busy)?;
+        let connection = connect(path, opening)?;
         match schema::recognise(&connection)? {
             schema::Recognised::Current => {}
             schema::Recognised::Empty => return Err(StoreError::Empty(path.into())),
             schema::Recognised::Older(version) => return Err(StoreError::Foreign(version)),
         }
-        Ok(Store { connections: Connections::Plain(std::cell::RefCell::new(connection)), path: path.into(), identity })
+        let connections = Connections::Plain(std::cell::RefCell::new(connection));
+        Ok(Store { connections, path: path.into(), identity, busy: opening.busy })
     }
 
     /// Opens an existing store with a pool, for the driver: it reads while it watches.
-    pub fn open_pool(path: &Path, busy: Duration) -> StoreResult<Store> {
-        drop(Store::open(path, busy)?);
+    pub fn open_pool(path: &Path, opening: Opening) -> StoreResult<Store> {
+        drop(Store::open(path, opening)?);
         let manager = SqliteConnectionManager::file(path)
             .with_flags(flags())
-            .with_init(move |connection| configure(connection, busy));
+            .with_init(move |connection| configure(connection, opening));
         let pool = r2d2::Pool::builder().max_size(2).min_idle(Some(0)).test_on_check_out(false).build(manager)?;
-        Ok(Store { connections: Connections::Pool(pool), path: path.into(), identity: identity(path)? })
+        let connections = Connections::Pool(pool);
+        Ok(Store { connections, path: path.into(), identity: identity(path)?, busy: opening.busy })
     }
 
     /// Makes the file when there is none. It appears whole or not at all: an empty file is never ours.
-    pub fn create(path: &Path, made_at: Timestamp, busy: Duration) -> StoreResult<Store> {
+    pub fn create(path: &Path, made_at: Timestamp, opening: Opening) -> StoreResult<Store> {
         if !path.try_exists()? {
             make(path, made_at)?;
         }
-        Store::open(path, busy)
+        Store::open(path, opening)
     }
 
     /// A consistent read.
@@ -232,7 +265,8 @@ impl Store {
         })
     }
 
-    /// Folds the log into the file when it has grown over `bytes`; gives up quietly when somebody reads.
+    /// Folds the log into the file and empties it when it has grown over `bytes`; whoever reads or writes meanwhile
+    /// is not waited for.
     pub fn checkpoint_over(&self, bytes: u64) -> StoreResult<()> {
         let mut wal = self.path.clone().into_os_string();
         wal.push("-wal");
@@ -241,8 +275,10 @@ impl Store {
             return Ok(());
         }
         self.with(|connection| {
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-            Ok(())
+            connection.busy_timeout(Duration::ZERO)?;
+            let done = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            connection.busy_timeout(self.busy)?;
+            Ok(done?)
         })
     }
 
@@ -285,22 +321,22 @@ fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-fn connect(path: &Path, busy: Duration) -> StoreResult<Connection> {
+fn connect(path: &Path, opening: Opening) -> StoreResult<Connection> {
     let mut connection = Connection::open_with_flags(path, flags())?;
-    configure(&mut connection, busy)?;
+    configure(&mut connection, opening)?;
     Ok(connection)
 }
 
 /// What every connection needs; nothing here writes.
-fn configure(connection: &mut Connection, busy: Duration) -> rusqlite::Result<()> {
-    connection.busy_timeout(busy)?;
+fn configure(connection: &mut Connection, opening: Opening) -> rusqlite::Result<()> {
+    connection.busy_timeout(opening.busy)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    // Otherwise a statement is prepared again as soon as its parameters are bound.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(128);
-    connection.execute_batch(
-        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
-         PRAGMA wal_autocheckpoint = 8192;",
-    )
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;")?;
+    connection.pragma_update(None, "wal_autocheckpoint", opening.life.log_pages())
 }
 
 fn identity(path: &Path) -> StoreResult<(u64, u64)> {

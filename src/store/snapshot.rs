@@ -91,9 +91,8 @@ fn sessions(read: &Connection, run: &Run) -> StoreResult<Vec<SessionRow>> {
     for session in session::active(read, run.id)? {
         let held = match message::held(read, session.id)? {
             Some(message) => {
-                let job = job::get(read, message.job)?;
-                let agent = execution::agent(read, job.id, message.attempt)?.map(|agent| agent.state);
-                Some((job.id, job.name, message.attempt, agent))
+                let agent = execution::agent(read, message.job, message.attempt)?.map(|agent| agent.state);
+                Some((message.job, job::name(read, message.job)?, message.attempt, agent))
             }
             None => None,
         };
@@ -136,25 +135,24 @@ fn slot_rows(
 }
 
 fn offer(read: &Connection, message: &message::Message) -> StoreResult<Offer> {
-    let job = job::get(read, message.job)?;
     let before = match message.attempt {
         0 | 1 => None,
-        number => Some(attempt::get(read, job.id, number - 1)?),
+        number => Some(attempt::get(read, message.job, number - 1)?),
     };
     let lost = match before.filter(|before| matches!(before.outcome, Some(Outcome::Lost | Outcome::NeverStarted))) {
         Some(before) if before.session.is_some() => before.session,
         // Nobody held it: whoever was launched for it.
-        Some(_) => session::offered(read, job.id, message.attempt - 1)?.map(|session| session.id),
+        Some(_) => session::offered(read, message.job, message.attempt - 1)?.map(|session| session.id),
         None => None,
     };
-    let launched = session::offered(read, job.id, message.attempt)?;
+    let launched = session::offered(read, message.job, message.attempt)?;
     let was_launched = launched.is_some_and(|session| {
         let had_no_work = session.end_reason.as_deref().is_some_and(|reason| reason.starts_with("no_work: "));
         session.state != SessionState::Active && session.packets == 0 && !had_no_work
     });
     Ok(Offer {
-        job: job.id,
-        name: job.name,
+        job: message.job,
+        name: job::name(read, message.job)?,
         attempt: message.attempt,
         is_fresh: message.fresh,
         not_before: message.not_before.clone(),
@@ -169,8 +167,8 @@ fn ambiguous(read: &Connection, run: &Run, slots: &[(String, Option<String>)]) -
         for message in message::pending(read, run.id, role, None, LOOK)? {
             let lanes = run.spec.roles.get(role).map(|role| role.lanes.clone()).unwrap_or_default();
             let lanes = if lanes.is_empty() { run.spec.lanes.keys().cloned().collect() } else { lanes };
-            let job = job::get(read, message.job)?;
-            views.push(AmbiguousView { job: job.id, name: job.name, role: role.clone(), lanes });
+            let name = job::name(read, message.job)?;
+            views.push(AmbiguousView { job: message.job, name, role: role.clone(), lanes });
         }
     }
     Ok(views)
@@ -197,7 +195,7 @@ fn leases(read: &Connection, run: &Run) -> StoreResult<Vec<LeaseView>> {
     let mut views = Vec::new();
     for lease in lease::active_of_run(read, run.id)? {
         if let Some(deadline) = lease.deadline {
-            let name = job::get(read, lease.job)?.name;
+            let name = job::name(read, lease.job)?;
             views.push(LeaseView { lease: lease.id, session: lease.session, name, deadline });
         }
     }

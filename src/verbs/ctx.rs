@@ -14,22 +14,23 @@ use crate::os::files;
 use crate::os::layout::{Found, Layout, Search, discover};
 use crate::os::lock::{WriteGuard, WriteRequest};
 use crate::store::request::Asked;
-use crate::store::{Connection, Stamp, Store, Writing};
+use crate::store::{Connection, Life, Opening, Stamp, Store, Writing};
 
 /// How long a verb waits for the store when nothing says otherwise.
 const BUSY_MS: u64 = 10_000;
 
-/// A log that grew over this is folded into the file at the clean end of a driver or helper.
-pub const CHECKPOINT_BYTES: u64 = 32 * 1024 * 1024;
+/// A log that is larger than this is folded into the file by a short verb that writes, and at the clean end of a driver:
+/// whoever opens the store next may have to read it.
+pub const LOG_AT_REST: u64 = 256 * 1024;
+
+/// A log that is larger than this is folded into the file at the clean end of a helper, beside whom others work.
+pub const LOG_AT_WORK: u64 = 32 * 1024 * 1024;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// Somebody at this machine, outside every lane of this store.
-    User {
-        /// Login name.
-        name: String,
-    },
+    /// Whoever runs this process, outside every lane of this store.
+    User,
     /// The agent of a session.
     Session(SessionId),
 }
@@ -38,7 +39,7 @@ impl Actor {
     /// The principal that events bear.
     pub fn principal(&self) -> String {
         match self {
-            Actor::User { name } => format!("user:{name}"),
+            Actor::User => format!("user:{}", crate::os::user_name()),
             Actor::Session(id) => format!("session:{id}"),
         }
     }
@@ -59,6 +60,7 @@ pub struct Ctx {
     has_store: bool,
     store: OnceCell<Store>,
     pooled: bool,
+    life: Life,
     user_settings: bool,
     busy_ms: Cell<u64>,
     /// The clock.
@@ -81,6 +83,7 @@ impl Ctx {
             has_store,
             store: OnceCell::new(),
             pooled: false,
+            life: Life::Short,
             user_settings: true,
             busy_ms: Cell::new(BUSY_MS),
             clock: Clock,
@@ -99,6 +102,7 @@ impl Ctx {
             has_store: self.has_store,
             store: OnceCell::new(),
             pooled: self.pooled,
+            life: self.life,
             user_settings: self.user_settings,
             busy_ms: self.busy_ms.clone(),
             clock: self.clock,
@@ -113,6 +117,12 @@ impl Ctx {
     /// Reads through a pool from now on: for the driver, which reads while it watches.
     pub fn pooled(mut self) -> Ctx {
         self.pooled = true;
+        self.lasting()
+    }
+
+    /// Keeps the store open for long from now on, so that its log may grow.
+    pub fn lasting(mut self) -> Ctx {
+        self.life = Life::Long;
         self
     }
 
@@ -194,8 +204,8 @@ impl Ctx {
             return Ok(store);
         }
         let path = self.layout.db();
-        let busy = Duration::from_millis(self.busy_ms.get());
-        let store = if self.pooled { Store::open_pool(&path, busy)? } else { Store::open(&path, busy)? };
+        let store =
+            if self.pooled { Store::open_pool(&path, self.opening())? } else { Store::open(&path, self.opening())? };
         Ok(self.store.get_or_init(|| store))
     }
 
@@ -237,7 +247,7 @@ impl Ctx {
             files::create_private_dirs(self.layout.root(), &folder)?;
         }
         let guard = self.guard("init")?;
-        let store = Store::create(&self.layout.db(), self.clock.now(), Duration::from_millis(self.busy_ms.get()))?;
+        let store = Store::create(&self.layout.db(), self.clock.now(), self.opening())?;
         drop(guard);
         let _ = self.store.set(store);
         Ok(())
@@ -268,6 +278,10 @@ impl Ctx {
             reservation.is_made = true;
         }
         crash::point_of(verb, "committed");
+        if self.life == Life::Short {
+            // What is written is safe; a log that could not be cut is cut by the next one.
+            let _ = store.checkpoint_over(LOG_AT_REST);
+        }
         Ok(done)
     }
 
@@ -280,6 +294,10 @@ impl Ctx {
             }
             _ => Ok(()),
         }
+    }
+
+    fn opening(&self) -> Opening {
+        Opening { busy: Duration::from_millis(self.busy_ms.get()), life: self.life }
     }
 
     fn guard(&self, verb: &str) -> Result<WriteGuard> {
@@ -296,7 +314,7 @@ pub fn open(dir: Option<&Path>) -> Result<Ctx> {
     let cwd = std::env::current_dir()?;
     let variable = std::env::var_os("STRIATUM_DIR").map(PathBuf::from);
     let found = discover(Search { flag: dir, variable: variable.as_deref(), cwd: &cwd })?;
-    Ok(Ctx::new(found, Actor::User { name: crate::os::user_name() }, own_program()))
+    Ok(Ctx::new(found, Actor::User, own_program()))
 }
 
 /// This program's file, as helpers are started from it: it survives an upgrade on disk.

@@ -81,8 +81,7 @@ pub fn quickstart(exe: PathBuf, request: &QuickstartRequest, teller: &mut dyn Te
 /// The new store, and nobody's settings.
 fn open(exe: PathBuf, folder: &std::path::Path) -> Result<Ctx> {
     let found = discover(Search { flag: None, variable: None, cwd: folder })?;
-    let actor = Actor::User { name: crate::os::user_name() };
-    Ok(Ctx::new(found, actor, exe).without_user_settings().pooled())
+    Ok(Ctx::new(found, Actor::User, exe).without_user_settings().pooled())
 }
 
 fn begin(ctx: &Ctx, teller: &mut dyn Teller) -> Result<String> {

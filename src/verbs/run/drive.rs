@@ -10,6 +10,7 @@
 //! It holds no state that matters: everything it needs is in the store and the locks, so it may die at any point.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ use crate::error::{Code, Error, Kind, Next, Result};
 use crate::os::process::Identity;
 use crate::store::run::Run;
 use crate::store::{self};
-use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::ctx::LOG_AT_REST;
 use crate::verbs::read::ways;
 use crate::verbs::{Ctx, trust};
 
@@ -134,7 +135,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     driver.finish(request.stop_lanes)?;
     driver.let_lanes_end()?;
     drop(marker);
-    ctx.store()?.checkpoint_over(CHECKPOINT_BYTES / 32)?;
+    ctx.store()?.checkpoint_over(LOG_AT_REST)?;
     Ok(report)
 }
 
@@ -194,6 +195,7 @@ struct Driver<'a> {
     waiter: Waiter,
     surfaced: BTreeSet<Surfaced>,
     said_busy: bool,
+    idle_turns: u32,
 }
 
 /// How a turn went.
@@ -209,17 +211,20 @@ enum Turn {
 impl<'a> Driver<'a> {
     fn new(ctx: &'a Ctx, run: RunId, request: &'a DriveRequest, teller: &'a mut dyn Teller) -> Result<Driver<'a>> {
         let waiter = Waiter::start(ctx, request.interval_ms)?;
-        Ok(Driver { ctx, run, request, teller, waiter, surfaced: BTreeSet::new(), said_busy: false })
+        Ok(Driver { ctx, run, request, teller, waiter, surfaced: BTreeSet::new(), said_busy: false, idle_turns: 0 })
     }
 
     fn run(&mut self) -> Result<DriveReport> {
         loop {
+            let begun = Instant::now();
             match self.turn_or_back_off()? {
                 Turn::End(report) => return Ok(report),
                 Turn::Busy if self.request.once => return self.once_report(),
                 Turn::Idle(_) if self.request.once => return self.once_report(),
-                Turn::Busy => {}
+                Turn::Busy => self.idle_turns = 0,
                 Turn::Idle(plan) => {
+                    self.idle_turns = self.idle_turns.saturating_add(1);
+                    self.waiter.rest(begun.elapsed(), self.idle_turns)?;
                     if let Reason::Signal(count) = self.waiter.wait(self.ctx, plan.wake_at.as_ref())? {
                         return self.interrupted(count);
                     }

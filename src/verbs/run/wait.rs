@@ -22,6 +22,10 @@ const POLL_MS: u64 = 250;
 /// How long the version is looked at again after the file watch fired.
 const SETTLE: Duration = Duration::from_millis(2);
 
+/// How many times as long as an idle turn a driver rests after it at most, and the longest rest.
+const REST: u32 = 4;
+const MOST_REST: Duration = Duration::from_millis(20);
+
 /// How long a driver waits for lanes that it told to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
@@ -51,7 +55,7 @@ impl Waiter {
         // Without a watch (the system's limit), the poll does.
         let watch = Watch::start(ctx.layout().root()).ok();
         Ok(Waiter {
-            watching: ctx.as_actor(Actor::User { name: String::from("watch") }).plain(),
+            watching: ctx.as_actor(Actor::User).plain(),
             watch,
             signals: Signals::install()?,
             helpers: BTreeMap::new(),
@@ -87,6 +91,16 @@ impl Waiter {
                 self.helpers.insert(session, handle);
             }
         }
+    }
+
+    /// Rests after a turn that found nothing to do, longer when the turns before it found nothing either: helpers commit
+    /// all the time, and a driver that looked at each commit would take the processor that they need. A signal ends it.
+    pub fn rest(&mut self, turn: Duration, idle_turns: u32) -> Result<()> {
+        let rest = (turn * idle_turns.saturating_sub(1).min(REST)).min(MOST_REST);
+        let mut set = Set::new();
+        set.readable(self.signals.as_fd());
+        set.wait(Some(u64::try_from(rest.as_millis()).unwrap_or(0)))?;
+        Ok(())
     }
 
     /// Waits.

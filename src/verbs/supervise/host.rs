@@ -22,7 +22,7 @@ use crate::store::event::About;
 use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Writing};
-use crate::verbs::ctx::CHECKPOINT_BYTES;
+use crate::verbs::ctx::LOG_AT_WORK;
 use crate::verbs::flow::attempt;
 use crate::verbs::session as sessions;
 use crate::verbs::work::claim::{self, Granted, NoWork};
@@ -102,7 +102,7 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
             false => give_back(&host, &granted)?,
         };
     }
-    host.ctx.store()?.checkpoint_over(CHECKPOINT_BYTES)?;
+    host.ctx.store()?.checkpoint_over(LOG_AT_WORK)?;
     Ok(())
 }
 
