@@ -165,7 +165,7 @@ fn give_up(
     let order = host.orders.look(&host.ctx, false)?;
     host.ctx.write("agent not started", |tx| {
         let job = store::job::get(tx, hold.job.id)?;
-        let is_held = settle::must_still_hold(tx, hold, &job).is_ok();
+        let is_held = settle::is_still_ours(tx, hold, &job)?;
         match execution {
             Some(id) => {
                 let ending = Ending { detail: Some(why.to_owned()), ..Ending::default() };
