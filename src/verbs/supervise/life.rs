@@ -15,6 +15,7 @@ use crate::domain::job::Outcome;
 use crate::domain::session::{ExecutionState, LeaseState};
 use crate::domain::time::Moment;
 use crate::error::{Code, Error, Result};
+use crate::os::files::BoundedLog;
 use crate::os::process::{Exit, LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
 use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self, Writing};
@@ -61,6 +62,8 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     let watched = wait::watch(host, &watch)?;
     crate::os::crash::point("agent.ended");
     let (exit, leftovers) = end_tree(host, &hold, &launched, &watched);
+    // An agent may write a lot and be gone before anybody looked at its log.
+    BoundedLog::new(&laid.folder.output(), wait::OUTPUT_LIMIT).check()?;
     let run = Run { hold, laid, lane, execution, exit, leftovers, watched };
     conclude(host, run)
 }
