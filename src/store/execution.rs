@@ -1,8 +1,11 @@
-//! The `execution` table: intents and outcomes of processes.
+//! The `execution` table: intents and outcomes of processes, each told in the log as it is written.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use serde_json::{Value, json};
 
+use super::event::{self, About};
 use super::{StoreResult, Writing};
+use crate::domain::event::EventType;
 use crate::domain::id::{JobId, SessionId};
 use crate::domain::session::ExecutionState;
 use crate::domain::time::{Moment, Timestamp};
@@ -67,7 +70,23 @@ pub fn insert(tx: &Writing<'_>, new: &NewExecution<'_>) -> StoreResult<i64> {
         ":boot": new.deadline.map(|moment| moment.boot.as_str()), ":ms": new.deadline.map(|moment| moment.ms),
         ":at": tx.at,
     })?;
-    Ok(tx.last_insert_rowid())
+    let id = tx.last_insert_rowid();
+    tell(tx, id, EventType::ExecutionStarting, json!({"argv": new.argv_hash}))?;
+    Ok(id)
+}
+
+const REFS: &str = "SELECT e.job_id, e.session_id, e.attempt, e.kind, job.run_id
+  FROM execution AS e JOIN job ON job.id = e.job_id WHERE e.id = :id";
+
+/// Tells in the log what became of an execution.
+fn tell(tx: &Writing<'_>, id: i64, event: EventType, mut body: Value) -> StoreResult<()> {
+    let (about, attempt, kind) = tx.prepare_cached(REFS)?.query_row(named_params! {":id": id}, |row| {
+        let about = About { run: row.get("run_id")?, job: row.get("job_id")?, session: row.get("session_id")? };
+        Ok((about, row.get::<_, u32>("attempt")?, row.get::<_, String>("kind")?))
+    })?;
+    body["kind"] = json!(kind);
+    body["attempt"] = json!(attempt);
+    event::append(tx, event, about, &body)
 }
 
 const STARTED: &str = "UPDATE execution SET state = 'running', pid = :pid, pid_start = :start, pid_boot = :boot
@@ -75,9 +94,13 @@ const STARTED: &str = "UPDATE execution SET state = 'running', pid = :pid, pid_s
 
 /// The process exists.
 pub fn started(tx: &Writing<'_>, id: i64, process: (i64, i64, &str)) -> StoreResult<()> {
-    tx.prepare_cached(STARTED)?
+    let changed = tx
+        .prepare_cached(STARTED)?
         .execute(named_params! {":id": id, ":pid": process.0, ":start": process.1, ":boot": process.2})?;
-    Ok(())
+    if changed == 0 {
+        return Ok(());
+    }
+    tell(tx, id, EventType::ExecutionStarted, json!({"pid": process.0}))
 }
 
 /// How a process ended.
@@ -98,29 +121,40 @@ const ENDED: &str = "UPDATE execution SET state = :state, exit_code = :code, sig
 
 /// Records the outcome.
 pub fn ended(tx: &Writing<'_>, id: i64, state: ExecutionState, ending: &Ending) -> StoreResult<()> {
-    tx.prepare_cached(ENDED)?.execute(named_params! {
+    let changed = tx.prepare_cached(ENDED)?.execute(named_params! {
         ":id": id, ":state": state, ":code": ending.exit_code, ":signal": ending.signal,
         ":bytes": ending.output_bytes, ":detail": ending.detail, ":at": tx.at,
     })?;
-    Ok(())
+    if changed == 0 {
+        return Ok(());
+    }
+    let body = json!({"state": state, "exit": ending.exit_code, "signal": ending.signal, "bytes": ending.output_bytes});
+    tell(tx, id, EventType::ExecutionEnded, body)
 }
 
 const LOSE_CHECKS: &str = "UPDATE execution SET state = 'lost', detail = 'nobody saw its end', ended_at = :at
-  WHERE job_id = :job AND attempt = :attempt AND kind <> 'agent' AND state IN ('starting', 'running')";
+  WHERE job_id = :job AND attempt = :attempt AND kind <> 'agent' AND state IN ('starting', 'running')
+  RETURNING id";
 
 /// Ends what is recorded of an attempt's checks whose owner died.
 pub fn lose_checks(tx: &Writing<'_>, job: JobId, attempt: u32) -> StoreResult<()> {
-    tx.prepare_cached(LOSE_CHECKS)?.execute(named_params! {":job": job, ":attempt": attempt, ":at": tx.at})?;
-    Ok(())
+    let mut statement = tx.prepare_cached(LOSE_CHECKS)?;
+    let ids = statement.query_map(named_params! {":job": job, ":attempt": attempt, ":at": tx.at}, |row| row.get(0))?;
+    tell_lost(tx, &ids.collect::<Result<Vec<i64>, _>>()?)
+}
+
+fn tell_lost(tx: &Writing<'_>, ids: &[i64]) -> StoreResult<()> {
+    ids.iter().try_for_each(|id| tell(tx, *id, EventType::ExecutionEnded, json!({"state": ExecutionState::Lost})))
 }
 
 const LOSE_OF_SESSION: &str = "UPDATE execution SET state = 'lost', detail = 'nobody saw its end', ended_at = :at
-  WHERE session_id = :session AND state IN ('starting', 'running')";
+  WHERE session_id = :session AND state IN ('starting', 'running') RETURNING id";
 
 /// Ends what is recorded of everything that a session ran: the session is over.
 pub fn lose_of_session(tx: &Writing<'_>, session: SessionId) -> StoreResult<()> {
-    tx.prepare_cached(LOSE_OF_SESSION)?.execute(named_params! {":session": session, ":at": tx.at})?;
-    Ok(())
+    let mut statement = tx.prepare_cached(LOSE_OF_SESSION)?;
+    let ids = statement.query_map(named_params! {":session": session, ":at": tx.at}, |row| row.get(0))?;
+    tell_lost(tx, &ids.collect::<Result<Vec<i64>, _>>()?)
 }
 
 const AGENT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt AND kind = 'agent'";

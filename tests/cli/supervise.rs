@@ -73,6 +73,9 @@ fn a_helper_asked_by_hand_works_its_slot_and_ends() {
     session.registered s1
     supervisor.requested s1
     supervisor.attached s1
+    execution.starting job
+    execution.started job
+    execution.ended job
     supervisor.stopped s1
     session.closed s1
     ");
