@@ -529,7 +529,7 @@ fn drive(model: &mut Model) -> Standing {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_run_ends_or_waits_for_something_that_has_a_name(mut model in model(|| fate().boxed())) {

@@ -260,7 +260,7 @@ fn turned(world: &World, by: usize) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_picture_has_one_plan_and_each_act_stands_in_it_once(world in world()) {
