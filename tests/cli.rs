@@ -36,6 +36,8 @@ mod person;
 mod request;
 #[path = "cli/rescue.rs"]
 mod rescue;
+#[path = "cli/run.rs"]
+mod run;
 #[path = "cli/session.rs"]
 mod session;
 #[path = "cli/status.rs"]

@@ -126,7 +126,7 @@ fn subject(read: &Connection, id: JobId) -> Result<Subject> {
         answer: sealed
             .and_then(|attempt| attempt.answer)
             .map_or(serde_json::Value::Null, |answer| serde_json::to_value(answer).unwrap_or_default()),
-        objective: job.spec.objective,
+        objective: template::fill(&job.spec.objective, &|name| (name == "job").then(|| job.name.clone())),
         job: job.name,
     })
 }
@@ -166,7 +166,7 @@ fn packet(grant: &Grant<'_>, facts: &Facts, folder: &Folder, inputs: Vec<Input>)
         role: grant.session.role.clone(),
         lane: grant.session.lane.clone(),
         instructions: role.map(|role| late(&role.instructions)).unwrap_or_default(),
-        objective: spec.objective.clone(),
+        objective: late(&spec.objective),
         prompt: late(&spec.prompt),
         cwd: folder.work().display().to_string(),
         inputs,
@@ -189,7 +189,7 @@ fn kind_word(kind: JobType) -> String {
     serde_json::to_value(kind).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// In prompt and role files `${job}` and `${inputs.*}` are replaced at launch, everything else is left.
+/// In prompts, objectives and role files `${job}` and `${inputs.*}` are replaced at launch, everything else is left.
 fn bind_late(text: &str, job: &Job, folder: &Folder) -> String {
     template::fill(text, &|name| match name {
         "job" => Some(job.name.clone()),
