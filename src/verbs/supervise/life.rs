@@ -21,7 +21,7 @@ use crate::store::{self, Writing};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::ExitSeen;
-use crate::verbs::settle::{self, conclusion, evidence};
+use crate::verbs::settle::{conclusion, evidence};
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::{self, Grant, Laid};
@@ -165,7 +165,7 @@ fn give_up(
     let order = host.orders.look(&host.ctx, false)?;
     host.ctx.write("agent not started", |tx| {
         let job = store::job::get(tx, hold.job.id)?;
-        let is_held = settle::must_still_hold(tx, hold, &job).is_ok();
+        let is_held = store::lease::active_of_job(tx, job.id)?.is_some_and(|lease| lease.id == hold.lease.id);
         match execution {
             Some(id) => {
                 let ending = Ending { detail: Some(why.to_owned()), ..Ending::default() };
