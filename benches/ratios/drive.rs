@@ -79,14 +79,14 @@ fn one_round(case: Case, plan: &Plan, times: &mut Times) -> Outcome<()> {
     Ok(())
 }
 
-/// From the seal of a job to the moment when the one successor that waited for it alone had been started, in
+/// From the seal of a job to the intent, right before the spawn, of the one successor that waited for it alone, in
 /// milliseconds.
 fn steps(trial: &Trial) -> Outcome<Vec<f64>> {
     let read = Connection::open_with_flags(trial.db(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut statement = read.prepare(
-        "SELECT started.at - max(sealed.at) FROM need
-           JOIN event AS sealed ON sealed.job_id = need.needs_id AND sealed.type = 'job.sealed'
-           JOIN event AS started ON started.job_id = need.job_id AND started.type = 'execution.started'
+        "SELECT execution.started_at - max(attempt.ended_at) FROM need
+           JOIN attempt ON attempt.job_id = need.needs_id AND attempt.outcome = 'sealed'
+           JOIN execution ON execution.job_id = need.job_id AND execution.kind = 'agent'
          GROUP BY need.job_id HAVING count(*) = 1",
     )?;
     let rows = statement.query_map([], |row| row.get::<_, i64>(0))?;

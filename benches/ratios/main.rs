@@ -74,11 +74,14 @@ fn main() -> ExitCode {
     }
 }
 
+/// What measures some of the aims.
+type Case = fn(&Plan, &mut Table) -> Outcome<()>;
+
 fn compare(plan: &Plan) -> Outcome<()> {
     println!("{}", machine::describe(&trial::base()));
     println!("medians of {} round(s); synchronous=FULL on both sides\n", plan.rounds);
     let mut table = Table::default();
-    let cases: [(&[&str], fn(&Plan, &mut Table) -> Outcome<()>); 5] = [
+    let cases: [(&[&str], Case); 5] = [
         (&["G1", "G2", "G4", "G14"], short::compare),
         (&["G6"], claim::compare),
         (&["G9", "G10"], drive::compare),

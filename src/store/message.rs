@@ -114,15 +114,12 @@ const HELD_IN_SLOT: &str = "SELECT count(*) FROM session JOIN message ON message
 const ANY_LANE: &str = "SELECT count(*) FROM (SELECT 1 FROM message WHERE run_id = :run AND role = :role
     AND lane IS NULL AND state = 'pending' LIMIT :most)";
 
-/// Pending messages that are counted: no run holds more jobs at once, so that more of them change nothing.
-const MOST_PENDING: u32 = 1_000;
-
-/// Live messages of a slot: pending for it or for any lane of its role (1,000 of each at most), or held by its
-/// sessions.
-pub fn live_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> StoreResult<u32> {
-    let pending = named_params! {":run": run, ":role": role, ":lane": lane, ":most": MOST_PENDING};
+/// Live messages of a slot: pending for it or for any lane of its role, or held by its sessions. Of the pending ones
+/// `most` of each kind are counted: nobody starts more sessions than that.
+pub fn live_in_slot(read: &Connection, run: RunId, (role, lane): (&str, &str), most: u32) -> StoreResult<u32> {
+    let pending = named_params! {":run": run, ":role": role, ":lane": lane, ":most": most};
     let held = named_params! {":run": run, ":role": role, ":lane": lane};
-    let any = named_params! {":run": run, ":role": role, ":most": MOST_PENDING};
+    let any = named_params! {":run": run, ":role": role, ":most": most};
     let pending: u32 = read.prepare_cached(LIVE_IN_SLOT)?.query_row(pending, |row| row.get(0))?;
     let held: u32 = read.prepare_cached(HELD_IN_SLOT)?.query_row(held, |row| row.get(0))?;
     let any: u32 = read.prepare_cached(ANY_LANE)?.query_row(any, |row| row.get(0))?;

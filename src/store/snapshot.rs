@@ -71,9 +71,12 @@ pub struct SlotRow {
 /// Loads the frontier of a run; `launchable` bounds the offers of each slot.
 pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Frontier> {
     let slots = message::pending_slots(read, run.id)?;
+    let sessions = sessions(read, run)?;
+    // More live messages than these change nothing: that many sessions there are, and that many may be started.
+    let most = launchable.saturating_add(u32::try_from(sessions.len()).unwrap_or(u32::MAX));
     Ok(Frontier {
-        sessions: sessions(read, run)?,
-        slots: slot_rows(read, run, &slots, launchable)?,
+        sessions,
+        slots: slot_rows(read, run, &slots, (launchable, most))?,
         ambiguous: ambiguous(read, run, &slots)?,
         stale: stale(read, run)?,
         gates_due: gates_due(read, run)?,
@@ -86,9 +89,11 @@ pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Fr
 }
 
 fn sessions(read: &Connection, run: &Run) -> StoreResult<Vec<SessionRow>> {
-    let mut supervisors = supervisor::active_of_run(read, run.id)?;
+    let active = session::active(read, run.id)?;
+    let is_hosted = active.iter().any(|session| session.supervised);
+    let mut supervisors = if is_hosted { supervisor::active_of_run(read, run.id)? } else { Vec::new() };
     let mut rows = Vec::new();
-    for session in session::active(read, run.id)? {
+    for session in active {
         let held = match message::held(read, session.id)? {
             Some(message) => {
                 let agent = execution::agent(read, message.job, message.attempt)?.map(|agent| agent.state);
@@ -113,7 +118,7 @@ fn slot_rows(
     read: &Connection,
     run: &Run,
     slots: &[(String, Option<String>)],
-    launchable: u32,
+    (launchable, most): (u32, u32),
 ) -> StoreResult<Vec<SlotRow>> {
     let mut rows = Vec::new();
     for (role, lane) in slots {
@@ -126,7 +131,7 @@ fn slot_rows(
             role: role.clone(),
             lane: lane.clone(),
             offers,
-            live: message::live_in_slot(read, run.id, role, lane)?,
+            live: message::live_in_slot(read, run.id, (role, lane), most)?,
             known: lane::get(read, lane)?,
             lane_leases: lease::count_lane(read, lane)?,
         });

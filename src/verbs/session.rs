@@ -185,7 +185,7 @@ fn check_slot(tx: &Writing<'_>, run: &Run, request: &RegisterRequest) -> Result<
         return Err(Error::new(Code::Usage, format!("role {} has no lane {}", request.role, request.lane)).hint(hint));
     }
     let sessions = store::session::active_in_slot(tx, run.id, &request.role, &request.lane)?;
-    let live = store::message::live_in_slot(tx, run.id, &request.role, &request.lane)?;
+    let live = store::message::live_in_slot(tx, run.id, (&request.role, &request.lane), sessions + 1)?;
     if sessions > 0 && sessions >= live {
         return Err(Error::new(
             Code::SlotCovered,
@@ -229,6 +229,10 @@ fn check_freshness(read: &Connection, run: &Run, request: &RegisterRequest) -> R
 
 /// The author session that blocks fresh reviewers of a run, if any.
 pub fn blocking(read: &Connection, run: &Run) -> Result<Option<SessionId>> {
+    // Whom nobody would be fresh from is not looked for.
+    if !run.spec.roles.values().any(|role| role.context == RoleContext::Fresh) {
+        return Ok(None);
+    }
     let mut authors = Vec::new();
     for role in &run.spec.author_roles {
         for row in store::session::authors(read, run.id, role)? {

@@ -180,11 +180,15 @@ pub fn unpublished(
     Ok(fresh)
 }
 
+/// Whether the lease is still this one, whatever the job's phase.
+pub fn is_still_ours(tx: &store::Writing<'_>, hold: &Hold, job: &store::job::Job) -> Result<bool> {
+    let lease = store::lease::active_of_job(tx, job.id)?;
+    Ok(lease.is_some_and(|lease| lease.id == hold.lease.id) && job.fence == hold.lease.fence)
+}
+
 /// Between answer and seal the hold may have been taken away.
 pub fn must_still_hold(tx: &store::Writing<'_>, hold: &Hold, job: &store::job::Job) -> Result<()> {
-    let lease = store::lease::active_of_job(tx, job.id)?;
-    let is_ours = lease.is_some_and(|lease| lease.id == hold.lease.id) && job.fence == hold.lease.fence;
-    if is_ours && matches!(job.state, JobState::Running | JobState::Stale) {
+    if is_still_ours(tx, hold, job)? && matches!(job.state, JobState::Running | JobState::Stale) {
         return Ok(());
     }
     Err(Error::new(crate::error::Code::StaleFence, format!("{} was taken away while it was being settled", job.name)))

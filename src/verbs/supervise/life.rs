@@ -15,13 +15,14 @@ use crate::domain::job::Outcome;
 use crate::domain::session::{ExecutionState, LeaseState};
 use crate::domain::time::Moment;
 use crate::error::{Code, Error, Result};
+use crate::os::files::BoundedLog;
 use crate::os::process::{Exit, LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
 use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self, Writing};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::ExitSeen;
-use crate::verbs::settle::{conclusion, evidence};
+use crate::verbs::settle::{self, conclusion, evidence};
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::{self, Grant, Laid};
@@ -61,6 +62,8 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     let watched = wait::watch(host, &watch)?;
     crate::os::crash::point("agent.ended");
     let (exit, leftovers) = end_tree(host, &hold, &launched, &watched);
+    // An agent may write a lot and be gone before anybody looked at its log.
+    wait::bounded(&mut BoundedLog::new(&laid.folder.output(), wait::OUTPUT_LIMIT), 0);
     let run = Run { hold, laid, lane, execution, exit, leftovers, watched };
     conclude(host, run)
 }
@@ -165,7 +168,7 @@ fn give_up(
     let order = host.orders.look(&host.ctx, false)?;
     host.ctx.write("agent not started", |tx| {
         let job = store::job::get(tx, hold.job.id)?;
-        let is_held = store::lease::active_of_job(tx, job.id)?.is_some_and(|lease| lease.id == hold.lease.id);
+        let is_held = settle::is_still_ours(tx, hold, &job)?;
         match execution {
             Some(id) => {
                 let ending = Ending { detail: Some(why.to_owned()), ..Ending::default() };
