@@ -161,6 +161,49 @@ fn an_agent_that_unlinks_the_locks_does_nothing_twice() {
     seals(&repo, "rm -f \"$STRIATUM_DIR\"/scratch/\"$STRIATUM_SESSION\"/*.lock\necho loud\nsleep 1\ncomplete");
 }
 
+macro_rules! bad_outputs {
+    ($($name:ident: $makes:literal,)*) => { $(
+        #[test]
+        fn $name() {
+            let repo = one("", "");
+            ends(&repo, concat!("out=\"$STRIATUM_SCRATCH/output.log\"\n", $makes, "\nexit 3"), "failed", "exit 3");
+            let detail: String = repo.one("SELECT detail FROM attempt", ());
+            assert!(!detail.contains("secret"), "{detail}");
+            assert_eq!(repo.count("supervisor"), 1, "{}", repo.told());
+        }
+    )* };
+}
+
+bad_outputs! {
+    an_agent_that_puts_a_pipe_in_the_place_of_its_output_holds_up_nobody: "rm \"$out\"; mkfifo \"$out\"; sleep 0.4",
+    an_agent_that_puts_a_link_in_the_place_of_its_output_shows_nothing_else: "echo secret > \"$AGENT/s\"; rm \"$out\"; ln -s \"$AGENT/s\" \"$out\"; sleep 0.4",
+    an_agent_that_puts_a_folder_in_the_place_of_its_output_is_watched_on: "rm \"$out\"; mkdir \"$out\"; sleep 0.4",
+    an_agent_that_takes_its_output_away_is_watched_on: "rm \"$out\"; sleep 0.4",
+    an_agent_that_takes_its_folder_away_without_a_word_has_failed: "rm -rf \"$STRIATUM_SCRATCH\"",
+}
+
+#[test]
+fn a_pipe_in_the_place_of_output_that_is_read_as_an_answer_is_none() {
+    let repo = one("result_from = \"stdout-json\"", "on_exit_zero = \"unsealed\"");
+    ends(&repo, "out=\"$STRIATUM_SCRATCH/output.log\"; rm \"$out\"; mkfifo \"$out\"", "unsealed", "");
+}
+
+#[test]
+fn a_link_in_the_place_of_output_that_is_an_artifact_is_refused() {
+    let repo = one("", "produces = [{ name = \"text\", from = \"stdout\" }]");
+    let links =
+        "out=\"$STRIATUM_SCRATCH/output.log\"; echo secret > \"$AGENT/s\"; rm \"$out\"; ln -s \"$AGENT/s\" \"$out\"";
+    ends(&repo, &format!("{links}\ncomplete"), "scope_failed", "symlink_refused");
+}
+
+#[test]
+fn output_written_until_the_very_end_is_bounded() {
+    let repo = one("timeout = \"600ms\"", "").replaced("timeout = \"20s\"\n", "");
+    ends(&repo, "ignore_term\ntrap '' TERM\nhead -c 40000000 /dev/zero\nhang", "timed_out", "longer");
+    let size = std::fs::metadata(repo.dir().join("scratch/s1/draft.1/output.log")).unwrap().len();
+    assert!(size <= 9 * 1024 * 1024, "{size} bytes are kept");
+}
+
 #[test]
 fn exit_0_without_an_answer_is_not_success() {
     let repo = one("", "on_exit_zero = \"unsealed\"");

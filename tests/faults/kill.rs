@@ -74,7 +74,9 @@ fn helper(repo: &TestRepo) -> i32 {
 
 /// The verification that runs, if any.
 fn verification(repo: &TestRepo) -> Option<i32> {
-    repo.one("SELECT max(pid) FROM execution WHERE kind = 'verify' AND state = 'running'", ())
+    const NEWEST: &str =
+        "SELECT (SELECT pid FROM execution WHERE kind = 'verify' AND state = 'running' ORDER BY id DESC LIMIT 1)";
+    repo.one(NEWEST, ())
 }
 
 fn reach(repo: &TestRepo, phase: Phase) {

@@ -54,7 +54,9 @@ fn a_hang_up_ends_the_driver_and_its_lanes_live() {
     for signal in [Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT] {
         let repo = one("", "hold work\ncomplete");
         let run = repo.start("w");
-        let driver = repo.spawn(&["run", "drive"]);
+        // Whoever runs the tests may ignore hang-ups, and what is ignored stays so.
+        let words = ["--default-signal", crate::support::STRIATUM, "run", "drive"];
+        let driver = repo.spawn_command(repo.command_of("env", &words));
         holds(&repo);
         driver.signal(signal);
         driver.wait().exits(130);

@@ -47,6 +47,8 @@ while :; do
     *'"status":"claimed"'*)
       JOB=$(field job) ATTEMPT=$(field attempt) STRIATUM_FENCE=$(field fence)
       export STRIATUM_FENCE
+      # Half an answer, because a part of this script was killed, is none.
+      [ -n "$JOB" ] && [ -n "$ATTEMPT" ] && [ -n "$STRIATUM_FENCE" ] || exit 1
       (cd "$(field cwd)" && work) || exit
       ;;
     *) sleep 0.02 ;;

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::super::Fault;
@@ -15,7 +16,7 @@ use super::super::Fault;
 /// What the system says. A missing file is one.
 pub fn tail_text(path: &Path, most: u64) -> Result<String, Fault> {
     let read = || {
-        let mut file = File::open(path)?;
+        let mut file = open_plain(path)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
         let mut bytes = Vec::new();
@@ -25,6 +26,14 @@ pub fn tail_text(path: &Path, most: u64) -> Result<String, Fault> {
     let (bytes, is_cut) = read().map_err(Fault::at("read", path))?;
     let start = if is_cut { bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count() } else { 0 };
     Ok(escape(&String::from_utf8_lossy(bytes.get(start..).unwrap_or_default())))
+}
+
+/// Opens a file that somebody else may have put another thing in the place of: never through a link, never waiting for
+/// the other end of a pipe.
+fn open_plain(path: &Path) -> std::io::Result<File> {
+    let flags = nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags.bits()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::Error::other("it is no regular file")) }
 }
 
 /// Text without any power over a terminal: escape sequences are dropped, carriage returns become line ends, and

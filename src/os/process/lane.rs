@@ -134,7 +134,11 @@ pub fn spawn_command(exe: &Path, program: &Program) -> Result<Launched, StartErr
 }
 
 fn start(exe: &Path, program: &Program, lock: Option<File>) -> Result<Launched, StartError> {
-    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&program.output);
+    // Whatever stands there already: no link is followed, no pipe waited for.
+    let flags = nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o600).custom_flags(flags.bits());
+    let log = options.open(&program.output);
     let log = log.map_err(Fault::at("open", &program.output))?;
     let terminal =
         if program.tty { Some(super::pty::open().map_err(Fault::at("open", Path::new("/dev/ptmx")))?) } else { None };

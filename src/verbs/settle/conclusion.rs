@@ -20,7 +20,7 @@ use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended, Lesson};
 use crate::verbs::flow::finish::Evidence;
 use crate::verbs::flow::seal::{self, Sealing};
-use crate::verbs::supervise::wait::Watched;
+use crate::verbs::supervise::wait::{OUTPUT_LIMIT, Watched};
 use crate::verbs::work::answer::{canonical, read_document};
 use crate::verbs::work::hold::Hold;
 
@@ -108,7 +108,7 @@ fn find_answer(ctx: &Ctx, facts: &Facts<'_>) -> Result<Found> {
     }
     let document = match result_file(facts.folder)? {
         None => match facts.lane.result_from.as_deref().and_then(|from| from.strip_prefix("stdout-json")) {
-            Some(pointer) => from_output(&facts.folder.output(), pointer.strip_prefix(':').unwrap_or("")),
+            Some(pointer) => from_output(facts.folder, pointer.strip_prefix(':').unwrap_or("")),
             None => None,
         },
         some => some,
@@ -128,6 +128,9 @@ fn find_answer(ctx: &Ctx, facts: &Facts<'_>) -> Result<Found> {
 const LONGEST_ANSWER: u64 = 1024 * 1024;
 
 fn result_file(folder: &Folder) -> Result<Option<std::result::Result<Value, String>>> {
+    if !folder.folder().is_dir() {
+        return Ok(None);
+    }
     let path = folder.result();
     let name = path.file_name().map(Path::new).unwrap_or(Path::new("result.json"));
     let mut opened = match files::open_inside(folder.folder(), name, LONGEST_ANSWER) {
@@ -145,8 +148,12 @@ fn result_file(folder: &Folder) -> Result<Option<std::result::Result<Value, Stri
 }
 
 /// The last line of output that is a JSON object, and the value at a pointer in it; a string there is read again.
-fn from_output(path: &Path, pointer: &str) -> Option<std::result::Result<Value, String>> {
-    let text = std::fs::read(path).ok()?;
+fn from_output(folder: &Folder, pointer: &str) -> Option<std::result::Result<Value, String>> {
+    let path = folder.output();
+    let name = path.file_name().map(Path::new)?;
+    let mut opened = files::open_inside(folder.folder(), name, 2 * OUTPUT_LIMIT).ok()?;
+    let mut text = Vec::new();
+    std::io::Read::read_to_end(&mut opened.file, &mut text).ok()?;
     let text = String::from_utf8_lossy(&text);
     let whole = serde_json::from_str::<Value>(text.trim()).ok().filter(Value::is_object);
     let last =

@@ -63,7 +63,7 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     crate::os::crash::point("agent.ended");
     let (exit, leftovers) = end_tree(host, &hold, &launched, &watched);
     // An agent may write a lot and be gone before anybody looked at its log.
-    BoundedLog::new(&laid.folder.output(), wait::OUTPUT_LIMIT).check()?;
+    wait::bounded(&mut BoundedLog::new(&laid.folder.output(), wait::OUTPUT_LIMIT), 0);
     let run = Run { hold, laid, lane, execution, exit, leftovers, watched };
     conclude(host, run)
 }

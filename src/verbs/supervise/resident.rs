@@ -27,7 +27,7 @@ use crate::store::{self};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::{self, Checked};
-use crate::verbs::supervise::wait::{OUTPUT_LIMIT, Obedient};
+use crate::verbs::supervise::wait::{self, OUTPUT_LIMIT, Obedient};
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 
@@ -180,7 +180,7 @@ fn watch(host: &mut Host<'_>, resident: &mut Resident) -> Result<Over> {
                 return Ok(Over::Ended(Outcome::Interrupted, "its work was taken away".to_owned()));
             }
         }
-        resident.log.check()?;
+        wait::bounded(&mut resident.log, 0);
         let now = host.ctx.clock.moment();
         match &resident.current {
             Some(current) if current.deadline.is_past(&now) => {

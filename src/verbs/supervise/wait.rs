@@ -84,6 +84,7 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
         }
         if watch.agent.has_ended() {
             host.serve(&desk, watch.hold.run.spec.limits.busy_ms);
+            bounded(&mut log, written);
             return Ok(Watched::Exited);
         }
         match host.orders.look(&host.ctx, true)? {
@@ -94,7 +95,8 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
         if host.signals.take().is_some() {
             return Ok(Watched::Told("the helper was told to end by a signal".to_owned()));
         }
-        let before = std::mem::replace(&mut written, log.check()?.written);
+        let before = written;
+        written = bounded(&mut log, before);
         is_loud = written.saturating_sub(before) > LOUD;
         if written > OUTPUT_FLOOD {
             return Ok(Watched::Flooded);
@@ -103,6 +105,11 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
             return Ok(Watched::Idle);
         }
     }
+}
+
+/// Bounds the output; how much was ever written. What the agent put in its place is not its output, and not bounded.
+pub fn bounded(log: &mut BoundedLog, before: u64) -> u64 {
+    log.check().map_or(before, |state| state.written)
 }
 
 /// Growth of the output between two looks, in bytes, that makes the next look come sooner.
