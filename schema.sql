@@ -28,6 +28,8 @@ CREATE TABLE run (
   stop_requested_at INTEGER,                      -- drivers end and lanes are stopped while set
   launches INTEGER NOT NULL,                      -- agents started so far
   cost_micro_usd INTEGER NOT NULL,                -- cost reported so far
+  base TEXT,                                      -- the commit it starts from; none without git or a commit
+  tip TEXT,                                       -- where its branch was left; none before the first change
   created_by TEXT NOT NULL,                       -- principal
   created_at INTEGER NOT NULL,                    -- when prepared
   started_at INTEGER,                             -- when started
@@ -226,6 +228,44 @@ CREATE UNIQUE INDEX execution_agent ON execution (job_id, attempt) WHERE kind = 
 CREATE INDEX execution_by_attempt ON execution (job_id, attempt);               -- what was run for an attempt
 CREATE INDEX execution_live ON execution (state) WHERE state IN ('starting', 'running'); -- who is a lane, right now
 CREATE INDEX execution_pid ON execution (pid, pid_start) WHERE pid IS NOT NULL;          -- is this caller a lane?
+
+-- A worktree that a job's attempts work in, one after the other.
+CREATE TABLE tree (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,           -- never shown
+  run_id INTEGER NOT NULL REFERENCES run (id),    -- for cleaning up after a run
+  job_id INTEGER NOT NULL REFERENCES job (id),    -- whose
+  attempt INTEGER NOT NULL,                       -- the newest attempt that works in it
+  kind TEXT NOT NULL CHECK (kind IN ('own', 'tip')), -- with changes that count, or only to look at
+  state TEXT NOT NULL                             -- where it is
+    CHECK (state IN ('making', 'active', 'released', 'removed', 'kept', 'missing')),
+  path TEXT NOT NULL,                             -- its folder; below the store's folder unless absolute
+  git_dir TEXT,                                   -- its git directory's name; none while it is being made
+  base TEXT NOT NULL,                             -- the commit that its changes are against
+  baseline TEXT,                                  -- checkout and settings when its attempt began, for comparing
+  reason TEXT,                                    -- why it is kept or missing
+  made_at INTEGER NOT NULL,                       -- intent
+  ended_at INTEGER                                -- when it was removed
+) STRICT;
+CREATE UNIQUE INDEX tree_active ON tree (job_id) WHERE state IN ('making', 'active'); -- one active tree a job
+CREATE INDEX tree_by_job ON tree (job_id, id);                                  -- the newest tree of a job
+CREATE INDEX tree_there ON tree (run_id) WHERE state <> 'removed';              -- what is left to clean up
+
+-- What an attempt changed: one commit, pinned, on its way to the run's branch.
+CREATE TABLE change (
+  job_id INTEGER NOT NULL REFERENCES job (id),    -- whose
+  attempt INTEGER NOT NULL,                       -- which try
+  state TEXT NOT NULL CHECK (state IN ('intended', 'integrated')), -- how far it came
+  base TEXT NOT NULL,                             -- the commit that it is against
+  commit_id TEXT NOT NULL,                        -- the change, as the pin names it
+  tree_hash TEXT NOT NULL,                        -- what was verified
+  files INTEGER NOT NULL,                         -- how many paths it changes
+  tip_before TEXT,                                -- the run's branch before it; none until that is decided
+  tip_after TEXT,                                 -- and after it
+  intended_at INTEGER NOT NULL,                   -- intent
+  integrated_at INTEGER,                          -- outcome, with the seal
+  PRIMARY KEY (job_id, attempt)
+) STRICT;
+CREATE INDEX change_intended ON change (tip_after) WHERE state = 'intended';    -- was the branch about to be moved there?
 
 -- A file that an attempt published; its bytes are under artifacts/. Append-only.
 CREATE TABLE artifact (

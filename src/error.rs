@@ -202,6 +202,12 @@ catalog! {
     CommandMissing "command_missing" Environment;
     /// The operating system refused.
     Io "io" Environment;
+    /// The repository has no commit to start from.
+    NoCommit "no_commit" Environment;
+    /// The repository is in the middle of something.
+    RepositoryBusy "repository_busy" Environment;
+    /// git is missing, too old, or failed.
+    Git "git" Environment;
     /// A check could not run.
     NotRun "not_run" Environment;
     /// A fault of this program.
@@ -354,6 +360,18 @@ impl From<crate::os::files::Refusal> for Error {
             Refusal::NotRegular { .. } => Error::new(Code::NotARegularFile, text),
             Refusal::TooLarge { .. } => Error::new(Code::TooLarge, text),
             Refusal::Missing { .. } => Error::new(Code::NotFound, text),
+        }
+    }
+}
+
+impl From<crate::os::git::GitError> for Error {
+    fn from(error: crate::os::git::GitError) -> Self {
+        match error {
+            crate::os::git::GitError::Fault(fault) => fault.into(),
+            crate::os::git::GitError::Missing => {
+                Error::new(Code::Git, "git was not found").hint("install git 2.40 or newer")
+            }
+            other => Error::new(Code::Git, other.to_string()),
         }
     }
 }

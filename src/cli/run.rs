@@ -90,6 +90,9 @@ pub struct Prepare {
     /// The operator acts only through mediated verbs, whatever the workflow says
     #[arg(long)]
     constrained: bool,
+    /// Start from this commit, branch or tag instead of what is checked out
+    #[arg(long, value_name = "REV")]
+    base: Option<String>,
 }
 
 impl Prepare {
@@ -110,6 +113,7 @@ impl Prepare {
             params,
             trust_hash: self.trust_hash.clone(),
             constrained: self.constrained,
+            base: self.base.clone(),
         })
     }
 

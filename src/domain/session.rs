@@ -1,4 +1,4 @@
-//! The lives of sessions, messages, leases, supervisors, executions and gates, each one exhaustive table.
+//! The lives of sessions, messages, leases, supervisors, executions, gates and trees, each one exhaustive table.
 //!
 //! It does not know who moves them.
 
@@ -172,6 +172,45 @@ machine! {
     }
 }
 
+machine! {
+    /// A job's worktree.
+    TreeState TreeEvent "tree" {
+        /// About to be made: may be there in part.
+        Making "making",
+        /// An attempt works in it, or the next one will.
+        Active "active",
+        /// Nobody works in it any more.
+        Released "released",
+        /// Taken away: it was clean, and its commit is pinned.
+        Removed "removed",
+        /// Left where it is, for a reason.
+        Kept "kept",
+        /// Registered, but its folder is gone.
+        Missing "missing",
+    } {
+        /// Is there.
+        Make "make": Making | Missing => Active,
+        /// Is no longer worked in.
+        Release "release": Making | Active => Released,
+        /// Goes.
+        Remove "remove": Making | Active | Released | Kept | Missing => Removed,
+        /// Stays.
+        Keep "keep": Active | Released | Kept => Kept,
+        /// Is found gone.
+        Lose "lose": Making | Active | Released | Kept => Missing,
+    }
+}
+
+word_enum! {
+    /// How far an attempt's change has come.
+    ChangeState "change state" {
+        /// Its commit is made; it may be pinned, and the run's branch may have been moved.
+        Intended "intended",
+        /// On the run's branch, sealed.
+        Integrated "integrated",
+    }
+}
+
 word_enum! {
     /// How a helper is told to end.
     StopKind "stop kind" {
@@ -207,5 +246,6 @@ mod tests {
         insta::assert_snapshot!("supervisor_table", table!(SupervisorState SupervisorEvent));
         insta::assert_snapshot!("execution_table", table!(ExecutionState ExecutionEvent));
         insta::assert_snapshot!("gate_table", table!(GateState GateEvent));
+        insta::assert_snapshot!("tree_table", table!(TreeState TreeEvent));
     }
 }

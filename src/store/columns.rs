@@ -8,7 +8,8 @@ use crate::domain::id::{DecisionId, GateId, JobId, LeaseId, MessageId, RunId, Se
 use crate::domain::job::{Cause, JobState, Outcome, Phase};
 use crate::domain::run::RunState;
 use crate::domain::session::{
-    ExecutionState, GateState, LeaseState, MessageState, SessionState, StopKind, SupervisorState,
+    ChangeState, ExecutionState, GateState, LeaseState, MessageState, SessionState, StopKind, SupervisorState,
+    TreeState,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::verdict::Verdict;
@@ -58,6 +59,8 @@ words!(
     StopKind,
     Verdict,
     Tier,
+    TreeState,
+    ChangeState,
     EventType
 );
 numbers!(SessionId, LeaseId, GateId, DecisionId, MessageId, RunId, JobId, Timestamp);

@@ -6,6 +6,7 @@
 pub mod artifact;
 pub mod attempt;
 pub mod audit;
+pub mod change;
 pub mod columns;
 pub mod decision;
 pub mod event;
@@ -23,6 +24,7 @@ pub mod schema;
 pub mod session;
 pub mod snapshot;
 pub mod supervisor;
+pub mod tree;
 pub mod verdict;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -41,6 +41,10 @@ pub struct Run {
     pub launches: u32,
     /// Reported cost.
     pub cost_micro_usd: i64,
+    /// The commit it starts from.
+    pub base: Option<String>,
+    /// Where its branch was left; none before the first change.
+    pub tip: Option<String>,
     /// Principal.
     pub created_by: String,
     /// When prepared.
@@ -59,14 +63,16 @@ pub struct NewRun<'a> {
     pub spec: &'a RunSpec,
     /// Hash over the commands that may run.
     pub trust: Option<&'a str>,
+    /// The commit it starts from.
+    pub base: Option<&'a str>,
 }
 
 const NEXT_NUMBER: &str = "SELECT coalesce(max(number), 0) + 1 FROM run WHERE workflow = :workflow";
 
 const INSERT: &str =
     "INSERT INTO run (name, workflow, number, generation, spec, trust, state, launches, cost_micro_usd,
-    created_by, created_at)
-  VALUES (:name, :workflow, :number, 1, :spec, :trust, 'ready', 0, 0, :by, :at)";
+    base, created_by, created_at)
+  VALUES (:name, :workflow, :number, 1, :spec, :trust, 'ready', 0, 0, :base, :by, :at)";
 
 /// Adds a run in state `ready`; returns its id and name.
 pub fn insert(tx: &Writing<'_>, new: &NewRun<'_>) -> StoreResult<(RunId, String)> {
@@ -75,7 +81,7 @@ pub fn insert(tx: &Writing<'_>, new: &NewRun<'_>) -> StoreResult<(RunId, String)
     let name = format!("{}-{number}", new.workflow);
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":name": name, ":workflow": new.workflow, ":number": number, ":spec": Json(new.spec), ":trust": new.trust,
-        ":by": tx.principal, ":at": tx.at,
+        ":base": new.base, ":by": tx.principal, ":at": tx.at,
     })?;
     Ok((RunId(tx.last_insert_rowid()), name))
 }
@@ -177,6 +183,14 @@ pub fn add_cost(tx: &Writing<'_>, id: RunId, cost: i64) -> StoreResult<()> {
     Ok(())
 }
 
+const SET_TIP: &str = "UPDATE run SET tip = :tip WHERE id = :id";
+
+/// Notes where the run's branch was left.
+pub fn set_tip(tx: &Writing<'_>, id: RunId, tip: &str) -> StoreResult<()> {
+    tx.prepare_cached(SET_TIP)?.execute(named_params! {":id": id, ":tip": tip})?;
+    Ok(())
+}
+
 const SET_TRUST: &str = "UPDATE run SET trust = :trust WHERE id = :id";
 
 /// Notes the hash over the commands that may run.
@@ -210,6 +224,8 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {
         stop_requested_at: row.get("stop_requested_at")?,
         launches: row.get("launches")?,
         cost_micro_usd: row.get("cost_micro_usd")?,
+        base: row.get("base")?,
+        tip: row.get("tip")?,
         created_by: row.get("created_by")?,
         created_at: row.get("created_at")?,
         started_at: row.get("started_at")?,

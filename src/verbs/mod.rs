@@ -21,6 +21,7 @@ pub mod session;
 pub mod settle;
 pub mod supervise;
 pub mod take;
+pub mod tree;
 pub mod trust;
 pub mod work;
 pub mod workflow;

@@ -97,7 +97,9 @@ pub fn take(ctx: &Ctx, request: &TakeRequest) -> Result<TakeReport> {
     if !taken.already {
         files::write_private(&scratch.token(), token.as_bytes())?;
     }
-    let laid = layout::lay_out(ctx, &Grant { granted: &taken.granted, run: &taken.run, session: &taken.session })?;
+    let ground = claim::ground(ctx, &taken.granted)?;
+    let grant = Grant { granted: &taken.granted, run: &taken.run, session: &taken.session };
+    let laid = layout::lay_out(ctx, &grant, ground)?;
     ctx.write("take", |tx| {
         Ok(store::attempt::set_packet(tx, taken.granted.job, taken.granted.attempt, &laid.packet_hash)?)
     })?;

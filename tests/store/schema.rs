@@ -7,7 +7,8 @@ use striatum::domain::gate::Tier;
 use striatum::domain::job::{JobState, Outcome, Phase};
 use striatum::domain::run::RunState;
 use striatum::domain::session::{
-    ExecutionState, GateState, LeaseState, MessageState, SessionState, StopKind, SupervisorState,
+    ChangeState, ExecutionState, GateState, LeaseState, MessageState, SessionState, StopKind, SupervisorState,
+    TreeState,
 };
 use striatum::domain::verdict::Verdict;
 use striatum::store::schema::{SCHEMA, live_digest, wanted_digest};
@@ -99,6 +100,8 @@ fn the_words_that_a_column_may_hold_are_those_of_the_domain() {
         "verdict.verdict" Verdict;
         "gate.state" GateState;
         "gate.tier" Tier;
+        "tree.state" TreeState;
+        "change.state" ChangeState;
     };
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (table, _, body) in tables() {
@@ -111,6 +114,7 @@ fn the_words_that_a_column_may_hold_are_those_of_the_domain() {
         }
     }
     assert_eq!(found.remove("execution.kind").unwrap(), ["agent", "verify", "setup"]);
+    assert_eq!(found.remove("tree.kind").unwrap(), ["own", "tip"]);
     // `ask` is reserved: no word of the domain yet.
     assert_eq!(found.remove("message.kind").unwrap(), ["work", "ask"]);
     let wanted: BTreeMap<String, Vec<String>> = wanted

@@ -70,6 +70,23 @@ impl Lock {
         Err(fault(io::Error::other("the file keeps being replaced")))
     }
 
+    /// Takes the lock, waiting for whoever has it, at most so many milliseconds; `None`: it is still held.
+    ///
+    /// # Errors
+    /// As [`Lock::try_exclusive`].
+    pub fn exclusive_within(path: &Path, wait_ms: u64) -> Result<Option<Lock>, Fault> {
+        let until = std::time::Instant::now() + Duration::from_millis(wait_ms);
+        loop {
+            if let Some(lock) = Lock::try_exclusive(path)? {
+                return Ok(Some(lock));
+            }
+            if std::time::Instant::now() >= until {
+                return Ok(None);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Takes over a description that came as a standard stream, locked by whoever started this process.
     ///
     /// # Errors

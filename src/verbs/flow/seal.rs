@@ -22,6 +22,8 @@ pub struct Sealing<'a> {
     pub answer: &'a Answer,
     /// Published files; their bytes are already stored.
     pub artifacts: &'a [Artifact],
+    /// Its change is on the run's branch.
+    pub changed: bool,
     /// Who answered.
     pub session: SessionId,
     /// What is known of the run's artifacts, when this may be its last job.
@@ -35,6 +37,9 @@ pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Re
         let body = json!({"name": artifact.name, "sha256": artifact.sha256, "bytes": artifact.bytes,
             "attempt": artifact.attempt});
         tell(tx, EventType::ArtifactPublished, job, &body)?;
+    }
+    if sealing.changed {
+        integrated(tx, job)?;
     }
     if let Some(cost) = sealing.answer.usage.as_ref().and_then(|usage| usage.cost_usd) {
         store::run::add_cost(tx, run.id, micro_usd(cost))?;
@@ -57,6 +62,17 @@ pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Re
         offer::settle(tx, run, job.id)?;
     }
     finish::complete_if_done(tx, run.id, &sealing.evidence)
+}
+
+/// The outcome of what was committed, pinned and integrated before.
+fn integrated(tx: &Writing<'_>, job: &Job) -> Result<()> {
+    store::change::integrated(tx, job.id, job.attempt)?;
+    let Some(change) = store::change::get(tx, job.id, job.attempt)? else { return Ok(()) };
+    let body = json!({"attempt": job.attempt, "commit": change.commit, "base": change.base, "tree": change.tree,
+        "files": change.files});
+    tell(tx, EventType::TreeCommitted, job, &body)?;
+    let body = json!({"attempt": job.attempt, "from": change.tip_before, "to": change.tip_after});
+    tell(tx, EventType::TreeIntegrated, job, &body)
 }
 
 /// Micro-dollars of a reported cost; nonsense counts as nothing.

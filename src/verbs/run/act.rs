@@ -164,8 +164,8 @@ fn settle_for(ctx: &Ctx, id: SessionId) -> Result<bool> {
     if settle::without_work(&answer).is_some() {
         return Ok(false);
     }
-    match settle::check(ctx, &hold, &mut settle::verify::Foreground)? {
-        settle::Checked::Good(artifacts) => settle::seal_now(ctx, &hold, &answer, &artifacts).map(|()| true),
+    match settle::check(ctx, &hold, &answer, &mut settle::verify::Foreground)? {
+        settle::Checked::Good(work) => settle::seal_now(ctx, &hold, &answer, &work).map(|()| true),
         settle::Checked::Bad(_) => Ok(false),
     }
 }

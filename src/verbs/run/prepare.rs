@@ -9,7 +9,7 @@ use super::files::{Files, Folder, Origin};
 pub use super::files::{invalid, load, source, user_config};
 use super::outlook;
 use crate::domain::event::EventType;
-use crate::domain::frozen::{Autonomy, Snapshot, TreeKind};
+use crate::domain::frozen::{Autonomy, JobType, Snapshot, TreeKind};
 use crate::domain::id::JobId;
 use crate::domain::workflow::trusted;
 use crate::domain::workflow::{Fault, freeze, hash};
@@ -35,6 +35,9 @@ pub struct PrepareRequest {
     /// The operator acts only through mediated verbs, whatever the workflow says.
     #[serde(default)]
     pub constrained: bool,
+    /// The commit to start from; none means what is checked out.
+    #[serde(default)]
+    pub base: Option<String>,
 }
 
 /// What `run prepare` tells.
@@ -84,7 +87,7 @@ pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
         trust_hash: trusted::hash(&trusted::of_definition(&definition)),
         hash: hash(&snapshot),
         trust: trust::admit(ctx, &snapshot, how)?,
-        base: base(ctx),
+        base: base(ctx, request, &snapshot)?,
         origins: texts.origins(&files),
         snapshot,
     };
@@ -120,29 +123,49 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
     }
 }
 
-/// What is checked out, and what of it is not committed; the store's own folder is read as it stands. A repository
-/// that can't be asked is told by what is left out: this version's jobs work without one.
-fn base(ctx: &Ctx) -> Option<Base> {
-    let git = Git::of(ctx.layout())?;
-    let commit = git.head().ok()?;
-    Some(Base { commit, uncommitted: git.dirty_count_outside(FOLDER).ok() })
+/// Where the run starts, and what of the checkout is no part of it; the store's own folder is read as it stands. A
+/// repository that can't be asked matters only to a run that needs it.
+fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Option<Base>> {
+    let is_needed = snapshot.jobs.iter().any(|job| job.tree != TreeKind::None || job.kind == JobType::Land);
+    let Some(git) = Git::of(ctx.layout()) else { return Ok(None) };
+    let uncommitted = || git.dirty_count_outside(FOLDER).ok();
+    if let Some(named) = &request.base {
+        let commit = git.resolve(named)?.ok_or_else(|| {
+            Error::new(Code::NotFound, format!("the repository has no commit {named}"))
+                .hint("name a branch, a tag or a commit")
+        })?;
+        return Ok(Some(Base { commit: Some(commit), uncommitted: uncommitted() }));
+    }
+    if !is_needed {
+        return Ok(git.head().ok().map(|commit| Base { commit, uncommitted: uncommitted() }));
+    }
+    ready(&git)?;
+    let commit = git.head()?.ok_or_else(|| {
+        Error::new(Code::NoCommit, "the repository has no commit to start from")
+            .hint("make a first one: git add . && git commit -m 'Begin'")
+    })?;
+    Ok(Some(Base { commit: Some(commit), uncommitted: uncommitted() }))
+}
+
+/// A repository in which work trees can be made.
+fn ready(git: &Git) -> Result<()> {
+    let version = crate::os::git::version()?;
+    if !crate::os::git::is_new_enough(&version) {
+        return Err(Error::new(Code::Git, format!("git {version} is too old")).hint("install git 2.40 or newer"));
+    }
+    match git.in_progress() {
+        Some(what) => Err(Error::new(Code::RepositoryBusy, format!("the checkout is in the middle of {what}"))
+            .hint("finish or abort it, or name the commit to start from with --base")),
+        None => Ok(()),
+    }
 }
 
 /// What this version can't do is refused by name before anything is made.
 fn check_supported(snapshot: &Snapshot) -> Result<()> {
-    use crate::domain::frozen::{JobType, Sandbox};
+    use crate::domain::frozen::Sandbox;
     for job in &snapshot.jobs {
         if job.kind == JobType::Land {
             return Err(Error::new(Code::NotYet, format!("job {} lands, which this version can't do", job.id)));
-        }
-        if job.tree != TreeKind::None {
-            return Err(Error::new(
-                Code::TreeUnsupported,
-                format!("job {} needs a work tree of its own or of the run's tip", job.id),
-            )
-            .hint(
-                "this version runs jobs in a folder of the attempt: write `tree = \"none\"` and leave `writes` out",
-            ));
         }
     }
     let sandboxed = snapshot.run.lanes.iter().find(|(_, lane)| lane.sandbox == Sandbox::Scope);
@@ -158,7 +181,8 @@ fn check_supported(snapshot: &Snapshot) -> Result<()> {
 
 fn insert(tx: &Writing<'_>, frozen: &Frozen) -> Result<String> {
     let Frozen { snapshot, hash, .. } = frozen;
-    let new = NewRun { workflow: &snapshot.run.workflow, spec: &snapshot.run, trust: Some(&frozen.trust) };
+    let base = frozen.base.as_ref().and_then(|base| base.commit.as_deref());
+    let new = NewRun { workflow: &snapshot.run.workflow, spec: &snapshot.run, trust: Some(&frozen.trust), base };
     let (run, name) = store::run::insert(tx, &new)?;
     let generation = Generation { number: 1, hash, body: snapshot, reason: "prepare" };
     store::frozen::insert(tx, run, &generation)?;
@@ -175,7 +199,6 @@ fn insert(tx: &Writing<'_>, frozen: &Frozen) -> Result<String> {
         ids.insert(&spec.id, id);
     }
     let about = About { run: Some(run), job: None, session: None };
-    let base = frozen.base.as_ref().and_then(|base| base.commit.as_ref());
     let body = json!({"workflow": snapshot.run.workflow, "snapshot": hash, "jobs": snapshot.jobs.len(),
         "trust": frozen.trust, "trust_hash": frozen.trust_hash, "base": base, "files": frozen.origins});
     store::event::append(tx, EventType::RunPrepared, about, &body)?;

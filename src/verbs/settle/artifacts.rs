@@ -8,28 +8,35 @@ use crate::os::files::{self, Refusal};
 use crate::os::layout::Attempt as Folder;
 use crate::store;
 use crate::store::artifact::Artifact;
-use crate::verbs::Ctx;
 use crate::verbs::work::hold::Hold;
+use crate::verbs::{Ctx, tree};
 
 /// Largest artifact.
 pub const LIMIT: u64 = 64 * 1024 * 1024;
 
+/// The folder of what a session holds.
+pub fn folder(ctx: &Ctx, hold: &Hold) -> Folder {
+    ctx.layout().scratch(&hold.session.id.to_string()).attempt(&hold.job.name, hold.lease.attempt)
+}
+
 /// Where an attempt's files are.
 pub struct Place {
     folder: Folder,
+    work: PathBuf,
     hold: (crate::domain::id::JobId, u32),
 }
 
 impl Place {
     /// The place of what a session holds.
-    pub fn of(ctx: &Ctx, hold: &Hold) -> Place {
-        let scratch = ctx.layout().scratch(&hold.session.id.to_string());
-        Place { folder: scratch.attempt(&hold.job.name, hold.lease.attempt), hold: (hold.job.id, hold.lease.attempt) }
+    pub fn of(ctx: &Ctx, hold: &Hold) -> Result<Place> {
+        let folder = folder(ctx, hold);
+        let work = tree::place(ctx, &hold.job)?.unwrap_or_else(|| folder.work());
+        Ok(Place { folder, work, hold: (hold.job.id, hold.lease.attempt) })
     }
 
-    /// The attempt's folder.
-    pub fn folder(&self) -> &Folder {
-        &self.folder
+    /// The working directory.
+    pub fn work(&self) -> &Path {
+        &self.work
     }
 }
 
@@ -40,7 +47,7 @@ pub fn keep(ctx: &Ctx, place: &Place, produce: &Produce, path: &Path) -> Result<
 
 fn try_keep(ctx: &Ctx, place: &Place, produce: &Produce, path: &Path) -> std::result::Result<Artifact, Refusal> {
     let (base, path) = match &produce.path {
-        Some(_) => (place.folder.work(), path.to_owned()),
+        Some(_) => (place.work.clone(), path.to_owned()),
         None => (place.folder.folder().to_owned(), PathBuf::from(STDOUT)),
     };
     let mut opened = files::open_inside(&base, &path, LIMIT)?;
@@ -69,7 +76,7 @@ pub enum Collected {
 
 /// Keeps every declared artifact that is there.
 pub fn collect(ctx: &Ctx, hold: &Hold) -> Result<Collected> {
-    let place = Place::of(ctx, hold);
+    let place = Place::of(ctx, hold)?;
     let (mut kept, mut refused) = (Vec::new(), Vec::new());
     for produce in &hold.job.spec.produces {
         let published =
@@ -106,11 +113,11 @@ fn clone_text(refusal: &Refusal) -> Refusal {
 
 /// The first artifact whose file is no longer what was kept.
 pub fn changed(ctx: &Ctx, hold: &Hold, kept: &[Artifact]) -> Result<Option<String>> {
-    let place = Place::of(ctx, hold);
+    let place = Place::of(ctx, hold)?;
     for artifact in kept {
         let declared = hold.job.spec.produces.iter().find(|produce| produce.name == artifact.name);
         let Some(path) = declared.and_then(|produce| produce.path.as_ref()) else { continue };
-        let same = files::open_inside(&place.folder.work(), Path::new(path), LIMIT)
+        let same = files::open_inside(&place.work, Path::new(path), LIMIT)
             .ok()
             .and_then(|mut opened| files::sha256_of(&mut opened.file).ok())
             .is_some_and(|(sha256, _)| sha256 == artifact.sha256);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::evidence;
 use super::verify::Runner;
-use super::{Checked, check, must_still_hold, unpublished, without_work};
+use super::{Checked, Work, check, must_still_hold, unpublished, without_work};
 use crate::domain::contract::{Answer, BlockedReason, Status};
 use crate::domain::frozen::{Effect, JobType, LaneSpec, OnExitZero};
 use crate::domain::job::{Outcome, Phase};
@@ -14,7 +14,6 @@ use crate::domain::session::LeaseState;
 use crate::error::Result;
 use crate::os::files;
 use crate::os::layout::Attempt as Folder;
-use crate::store::artifact::Artifact;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended, Lesson};
@@ -57,8 +56,8 @@ pub enum Conclusion {
         answer: Box<Answer>,
         /// The store does not have it yet.
         is_new: bool,
-        /// Its files.
-        artifacts: Vec<Artifact>,
+        /// Its files, and whether it changed its tree.
+        work: Work,
         /// What is known of the run's artifacts.
         evidence: Evidence,
     },
@@ -177,11 +176,11 @@ fn settle(ctx: &Ctx, facts: &Facts<'_>, answer: Answer, is_new: bool, runner: &m
             question: ended.question.cloned(),
         });
     }
-    Ok(match check(ctx, facts.hold, runner)? {
-        Checked::Good(artifacts) => Conclusion::Seal {
+    Ok(match check(ctx, facts.hold, &answer, runner)? {
+        Checked::Good(work) => Conclusion::Seal {
             answer: Box::new(answer),
             is_new,
-            artifacts,
+            work,
             evidence: evidence::before_seal(ctx, facts.hold.run.id)?,
         },
         Checked::Bad(bad) => {
@@ -274,11 +273,13 @@ fn proven(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result<Concl
     }
     let declares_nothing = spec.produces.is_empty() && spec.verify.is_empty() && spec.writes.is_empty();
     let conclusion = settle(ctx, facts, Answer::plain(Status::Done), true, runner)?;
-    let Conclusion::Seal { artifacts, .. } = &conclusion else { return Ok(conclusion) };
-    let has_artifact = artifacts
+    let Conclusion::Seal { work, .. } = &conclusion else { return Ok(conclusion) };
+    let has_artifact = work
+        .artifacts
         .iter()
         .any(|artifact| spec.produces.iter().any(|produce| produce.required && produce.name == artifact.name));
-    let is_proven = has_artifact || !spec.verify.is_empty() || (declares_nothing && spec.kind == JobType::Generic);
+    let is_proven =
+        has_artifact || work.changed || !spec.verify.is_empty() || (declares_nothing && spec.kind == JobType::Generic);
     if is_proven {
         return Ok(conclusion);
     }
@@ -294,12 +295,13 @@ pub fn apply(tx: &Writing<'_>, hold: &Hold, conclusion: &Conclusion) -> Result<(
     let run = store::run::get(tx, hold.run.id)?;
     match conclusion {
         Conclusion::Nothing => Ok(()),
-        Conclusion::Seal { answer, is_new, artifacts, evidence } => {
+        Conclusion::Seal { answer, is_new, work, evidence } => {
             if *is_new {
                 keep(tx, hold, answer)?;
             }
-            let fresh = unpublished(tx, artifacts)?;
-            let sealing = Sealing { answer, artifacts: &fresh, session: hold.session.id, evidence: evidence.clone() };
+            let fresh = unpublished(tx, &work.artifacts)?;
+            let (session, evidence) = (hold.session.id, evidence.clone());
+            let sealing = Sealing { answer, artifacts: &fresh, changed: work.changed, session, evidence };
             recovered(tx, hold)?;
             seal::seal(tx, &run, &store::job::get(tx, job.id)?, &sealing)
         }

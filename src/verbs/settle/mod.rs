@@ -1,11 +1,13 @@
 //! Settling: the attempt's owner checks what an answer claims and seals it, or ends the attempt.
 //!
-//! artifacts -> verify -> seal. Effects come first, each with its intent and outcome; the seal is one transaction.
+//! changes -> artifacts -> verify -> commit, pin, integrate -> seal. Effects come first, each with its intent and outcome; the seal is one transaction.
 
 pub mod artifacts;
+pub mod changes;
 pub mod conclusion;
 pub mod cooling;
 pub mod evidence;
+pub mod integrate;
 pub mod verify;
 
 use serde::{Deserialize, Serialize};
@@ -14,11 +16,12 @@ use crate::domain::contract::{Answer, Status};
 use crate::domain::job::{JobState, Outcome, Phase};
 use crate::error::{Error, Result};
 use crate::store;
-use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended, Lesson};
 use crate::verbs::flow::seal::{self, Sealing};
 use crate::verbs::work::answer::failure;
 use crate::verbs::work::hold::Hold;
+use crate::verbs::{Ctx, tree};
+use integrate::Integrated;
 
 /// What settling came to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,8 +40,8 @@ pub struct SettleReport {
 
 /// What checking an answer came to.
 pub enum Checked {
-    /// It can be sealed with these artifacts.
-    Good(Vec<store::artifact::Artifact>),
+    /// It can be sealed.
+    Good(Work),
     /// It can't.
     Bad(Verdictless),
 }
@@ -53,39 +56,100 @@ pub struct Verdictless {
     pub lesson: Lesson,
 }
 
-/// Checks artifacts and verification of an answer; writes nothing but evidence of what ran.
-pub fn check(ctx: &Ctx, hold: &Hold, runner: &mut dyn verify::Runner) -> Result<Checked> {
-    let collected = match artifacts::collect(ctx, hold)? {
-        artifacts::Collected::All(artifacts) => artifacts,
-        artifacts::Collected::Refused(violations) => {
-            let detail = violations.join("; ");
-            let lesson = Lesson { violations, verify_tail: None };
-            return Ok(Checked::Bad(Verdictless { outcome: Outcome::ScopeFailed, detail, lesson }));
-        }
+/// What was checked and can be sealed.
+pub struct Work {
+    /// Published files.
+    pub artifacts: Vec<store::artifact::Artifact>,
+    /// What changed in the job's own tree; on the run's branch already.
+    pub changed: bool,
+}
+
+/// Checks an answer, and integrates what it changed: changes -> artifacts -> verify -> commit, pin, integrate. Nothing
+/// is sealed here.
+pub fn check(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::Runner) -> Result<Checked> {
+    let listed = match changes::look(ctx, hold)? {
+        changes::Look::Nothing => None,
+        changes::Look::Good(listed) => Some(listed),
+        changes::Look::Refused(violations) => return Ok(out_of_scope(violations)),
     };
-    match verify::run_all(ctx, hold, runner)? {
-        verify::Verified::Passed => {}
-        verify::Verified::Failed { command, tail } => {
-            let lesson = Lesson { verify_tail: Some(tail), violations: Vec::new() };
-            let detail = format!("verification failed: {command}");
-            return Ok(Checked::Bad(Verdictless { outcome: Outcome::VerifyFailed, detail, lesson }));
-        }
-        verify::Verified::NotRun { command, why } => {
-            let lesson = Lesson { verify_tail: Some(why.clone()), violations: Vec::new() };
-            let detail = format!("verification not run: {command}: {why}");
-            return Ok(Checked::Bad(Verdictless { outcome: Outcome::VerifyFailed, detail, lesson }));
-        }
-        verify::Verified::Told(detail) => {
-            return Ok(Checked::Bad(Verdictless { outcome: Outcome::Interrupted, detail, lesson: Lesson::default() }));
-        }
-    }
-    if !hold.job.spec.verify.is_empty()
-        && let Some(changed) = artifacts::changed(ctx, hold, &collected)?
+    let artifacts = match artifacts::collect(ctx, hold)? {
+        artifacts::Collected::All(artifacts) => artifacts,
+        artifacts::Collected::Refused(violations) => return Ok(out_of_scope(violations)),
+    };
+    if let Some(listed) = &listed
+        && listed.changes.is_empty()
+        && !hold.job.spec.writes.is_empty()
+        && !hold.job.spec.allow_empty
     {
-        let detail = format!("verification is void: it changed {changed}");
-        return Ok(Checked::Bad(Verdictless { outcome: Outcome::VerifyFailed, detail, lesson: Lesson::default() }));
+        let detail = "nothing was changed, and the job does not say allow_empty";
+        return Ok(bad(Outcome::Unsealed, detail, Lesson::default()));
     }
-    Ok(Checked::Good(collected))
+    if let Some(refusal) = verified(ctx, hold, &artifacts, listed.as_ref(), runner)? {
+        return Ok(refusal);
+    }
+    let Some(listed) = listed.filter(|listed| !listed.changes.is_empty()) else {
+        return Ok(Checked::Good(Work { artifacts, changed: false }));
+    };
+    Ok(match integrate::integrate(ctx, hold, &listed, answer)? {
+        Integrated::Done => Checked::Good(Work { artifacts, changed: true }),
+        Integrated::Moved(why) => bad(Outcome::Environment, why, Lesson::default()),
+        Integrated::Conflict(paths) => {
+            let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            let detail = format!("others have changed the same places meanwhile: {}", paths.join(", "));
+            bad(Outcome::Conflict, detail, Lesson::default())
+        }
+    })
+}
+
+fn bad(outcome: Outcome, detail: impl Into<String>, lesson: Lesson) -> Checked {
+    Checked::Bad(Verdictless { outcome, detail: detail.into(), lesson })
+}
+
+fn out_of_scope(violations: Vec<String>) -> Checked {
+    let detail = violations.join("; ");
+    bad(Outcome::ScopeFailed, detail, Lesson { violations, verify_tail: None })
+}
+
+/// Runs the verification; what it refuses. It is void when what it looked at is not what would be sealed.
+fn verified(
+    ctx: &Ctx,
+    hold: &Hold,
+    artifacts: &[store::artifact::Artifact],
+    listed: Option<&changes::Listed>,
+    runner: &mut dyn verify::Runner,
+) -> Result<Option<Checked>> {
+    if hold.job.spec.verify.is_empty() {
+        return Ok(None);
+    }
+    let place = artifacts::Place::of(ctx, hold)?;
+    let refusal = match verify::run_all(ctx, hold, place.work(), runner)? {
+        verify::Verified::Passed => None,
+        verify::Verified::Failed { command, tail } => Some((format!("verification failed: {command}"), tail)),
+        verify::Verified::NotRun { command, why } => Some((format!("verification not run: {command}: {why}"), why)),
+        verify::Verified::Told(detail) => return Ok(Some(bad(Outcome::Interrupted, detail, Lesson::default()))),
+    };
+    if let Some((detail, tail)) = refusal {
+        let lesson = Lesson { verify_tail: Some(tail), violations: Vec::new() };
+        return Ok(Some(bad(Outcome::VerifyFailed, detail, lesson)));
+    }
+    let mut void = artifacts::changed(ctx, hold, artifacts)?;
+    if let Some(listed) = listed {
+        match changes::look(ctx, hold)? {
+            changes::Look::Good(after) if after.tree == listed.tree => {}
+            changes::Look::Refused(violations) => void = violations.first().cloned(),
+            changes::Look::Good(after) => void = Some(difference(listed, &after)),
+            changes::Look::Nothing => void = Some("the tree".to_owned()),
+        }
+    }
+    Ok(void
+        .map(|what| bad(Outcome::VerifyFailed, format!("verification is void: it changed {what}"), Lesson::default())))
+}
+
+/// A path that a verification changed.
+fn difference(before: &changes::Listed, after: &changes::Listed) -> String {
+    let differs = after.changes.iter().find(|change| !before.changes.contains(change));
+    let differs = differs.or(before.changes.iter().find(|change| !after.changes.contains(change)));
+    differs.map_or_else(|| "a file in the tree".to_owned(), |change| change.path.display().to_string())
 }
 
 /// How an answer that is no work ends its attempt; none for DONE and NEEDS_NEXT.
@@ -115,9 +179,9 @@ pub fn settle_unsupervised(ctx: &Ctx, hold: &Hold) -> Result<SettleReport> {
         return Ok(report);
     }
     ctx.write("work complete", |tx| Ok(store::job::set_phase(tx, hold.job.id, Phase::Settling)?))?;
-    match check(ctx, hold, &mut verify::Foreground)? {
-        Checked::Good(artifacts) => {
-            seal_now(ctx, hold, &answer, &artifacts)?;
+    match check(ctx, hold, &answer, &mut verify::Foreground)? {
+        Checked::Good(work) => {
+            seal_now(ctx, hold, &answer, &work)?;
             Ok(sealed())
         }
         Checked::Bad(bad) => refuse(ctx, hold, bad),
@@ -129,8 +193,10 @@ pub const SETTLE_TRIES: u32 = 3;
 
 /// An answer can't be sealed while its agent lives on: it may mend and answer again, three times in all.
 pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> {
+    let may_mend = !matches!(bad.outcome, Outcome::Conflict | Outcome::Environment | Outcome::Interrupted);
     let over = ctx.write("work complete", |tx| {
-        if store::attempt::clear_answer(tx, hold.job.id, hold.lease.attempt)? < SETTLE_TRIES {
+        let tries = store::attempt::clear_answer(tx, hold.job.id, hold.lease.attempt)?;
+        if may_mend && tries < SETTLE_TRIES {
             store::job::set_phase(tx, hold.job.id, Phase::Working)?;
             return Ok(false);
         }
@@ -153,17 +219,19 @@ fn clone_lesson(lesson: &Lesson) -> Lesson {
 }
 
 /// Seals with the evidence that the run's last job needs.
-pub fn seal_now(ctx: &Ctx, hold: &Hold, answer: &Answer, artifacts: &[store::artifact::Artifact]) -> Result<()> {
+pub fn seal_now(ctx: &Ctx, hold: &Hold, answer: &Answer, work: &Work) -> Result<()> {
     let evidence = evidence::before_seal(ctx, hold.run.id)?;
     ctx.write("seal", |tx| {
         let job = store::job::get(tx, hold.job.id)?;
         must_still_hold(tx, hold, &job)?;
-        let fresh = unpublished(tx, artifacts)?;
-        let sealing = Sealing { answer, artifacts: &fresh, session: hold.session.id, evidence };
+        let fresh = unpublished(tx, &work.artifacts)?;
+        let changed = work.changed;
+        let sealing = Sealing { answer, artifacts: &fresh, changed, session: hold.session.id, evidence };
         seal::seal(tx, &store::run::get(tx, hold.run.id)?, &job, &sealing)
     })?;
     // Two that seal the last two jobs at once each saw the other's open, and looked at nothing.
-    evidence::complete(ctx, hold.run.id)
+    evidence::complete(ctx, hold.run.id)?;
+    tree::release::after_seal(ctx, hold)
 }
 
 /// Artifacts that `work publish` has not recorded before.

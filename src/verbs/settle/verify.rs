@@ -3,11 +3,11 @@
 //! Exit 0 passed, another exit failed, everything else (missing command, time-out, a signal) is *not run*, which is
 //! not passed.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::artifacts::Place;
 use crate::domain::event::{EventType, sha256_hex};
 use crate::domain::session::ExecutionState;
 use crate::domain::time::Moment;
@@ -90,10 +90,26 @@ impl Runner for Foreground {
     }
 }
 
+/// A command of an attempt that is no agent.
+pub struct Command<'a> {
+    /// `verify` or `setup`.
+    pub kind: &'static str,
+    /// Its place among those of its kind.
+    pub number: usize,
+    /// Program and arguments.
+    pub argv: &'a [String],
+    /// Where it runs.
+    pub cwd: &'a Path,
+    /// How long it may take, in milliseconds.
+    pub limit_ms: u64,
+}
+
 /// Runs the job's verification commands in order, until one does not pass.
-pub fn run_all(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Verified> {
+pub fn run_all(ctx: &Ctx, hold: &Hold, cwd: &Path, runner: &mut dyn Runner) -> Result<Verified> {
+    let limit_ms = hold.job.spec.timeout_ms.unwrap_or(LIMIT_MS);
     for (number, argv) in hold.job.spec.verify.iter().enumerate() {
-        let verified = run_one(ctx, hold, (number, argv), runner)?;
+        let command = Command { kind: "verify", number, argv, cwd, limit_ms };
+        let verified = run_command(ctx, hold, &command, runner)?;
         if !matches!(verified, Verified::Passed) {
             return Ok(verified);
         }
@@ -101,19 +117,19 @@ pub fn run_all(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Verifi
     Ok(Verified::Passed)
 }
 
-fn run_one(ctx: &Ctx, hold: &Hold, numbered: (usize, &[String]), runner: &mut dyn Runner) -> Result<Verified> {
-    let (number, argv) = numbered;
+/// Runs one command to its end and records what it came to.
+pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn Runner) -> Result<Verified> {
+    let Command { kind, number, argv, .. } = *asked;
     let command = argv.join(" ");
-    let place = Place::of(ctx, hold);
-    let log = place.folder().folder().join(format!("verify-{number}.log"));
+    let folder = super::artifacts::folder(ctx, hold);
+    let log = folder.folder().join(format!("{kind}-{number}.log"));
     let _ = std::fs::remove_file(&log);
-    let limit = hold.job.spec.timeout_ms.unwrap_or(LIMIT_MS);
-    let deadline = ctx.clock.moment().after(limit);
-    let id = ctx.write("verify", |tx| intend(tx, hold, argv, &deadline))?;
+    let deadline = ctx.clock.moment().after(asked.limit_ms);
+    let id = ctx.write(kind, |tx| intend(tx, hold, asked, &deadline))?;
     let program = Program {
         argv: argv.iter().map(Into::into).collect(),
-        cwd: place.folder().work(),
-        env: crate::verbs::supervise::environment::for_check(place.folder())?,
+        cwd: asked.cwd.to_owned(),
+        env: crate::verbs::supervise::environment::for_check(&folder)?,
         stdin: LaneStdin::Null,
         output: log.clone(),
         tty: false,
@@ -122,8 +138,8 @@ fn run_one(ctx: &Ctx, hold: &Hold, numbered: (usize, &[String]), runner: &mut dy
     let (state, ending, verified) = match spawn_command(&ctx.exe, &program) {
         Ok(launched) => {
             crate::os::crash::point("verify.spawned");
-            ctx.write("verify started", |tx| life::started(tx, id, &launched))?;
-            let waited = runner.wait(&launched, Duration::from_millis(limit));
+            ctx.write(kind, |tx| life::started(tx, id, &launched))?;
+            let waited = runner.wait(&launched, Duration::from_millis(asked.limit_ms));
             ending::end_command(&launched, runner);
             judge(&launched, waited, command, &log)
         }
@@ -134,7 +150,7 @@ fn run_one(ctx: &Ctx, hold: &Hold, numbered: (usize, &[String]), runner: &mut dy
             (ExecutionState::NotRun, ending, Verified::NotRun { command, why })
         }
     };
-    ctx.write("verify", |tx| {
+    ctx.write(kind, |tx| {
         store::execution::ended(tx, id, state, &ending)?;
         let result = match &verified {
             Verified::Passed => "passed",
@@ -142,29 +158,24 @@ fn run_one(ctx: &Ctx, hold: &Hold, numbered: (usize, &[String]), runner: &mut dy
             Verified::NotRun { .. } | Verified::Told(_) => "not_run",
         };
         let body = json!({"attempt": hold.lease.attempt, "number": number, "result": result, "exit": ending.exit_code});
-        tell(tx, EventType::VerifyEnded, &hold.job, &body)
+        if kind == "verify" { tell(tx, EventType::VerifyEnded, &hold.job, &body) } else { Ok(()) }
     })?;
     Ok(verified)
 }
 
-fn intend(tx: &store::Writing<'_>, hold: &Hold, argv: &[String], deadline: &Moment) -> Result<i64> {
+fn intend(tx: &store::Writing<'_>, hold: &Hold, asked: &Command<'_>, deadline: &Moment) -> Result<i64> {
     let new = NewExecution {
         job: hold.job.id,
         attempt: hold.lease.attempt,
         session: hold.session.id,
-        kind: "verify",
+        kind: asked.kind,
         deadline: Some(deadline),
-        argv_hash: Some(&sha256_hex(argv.join("\0").as_bytes())),
+        argv_hash: Some(&sha256_hex(asked.argv.join("\0").as_bytes())),
     };
     Ok(store::execution::insert(tx, &new)?)
 }
 
-fn judge(
-    launched: &Launched,
-    waited: Waited,
-    command: String,
-    log: &std::path::Path,
-) -> (ExecutionState, Ending, Verified) {
+fn judge(launched: &Launched, waited: Waited, command: String, log: &Path) -> (ExecutionState, Ending, Verified) {
     let exit = launched.process.reap().ok().flatten();
     let bytes = std::fs::metadata(log).map_or(0, |found| found.len());
     let ending = Ending {

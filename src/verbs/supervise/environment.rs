@@ -27,6 +27,8 @@ pub struct Seat<'a> {
     pub session: &'a Session,
     /// Where its files are.
     pub folder: &'a Folder,
+    /// Where it works: its tree, or the folder for files.
+    pub cwd: &'a Path,
     /// What it holds; none for a resident agent, which takes work itself.
     pub work: Option<&'a Hold>,
 }
@@ -34,7 +36,7 @@ pub struct Seat<'a> {
 impl<'a> Seat<'a> {
     /// The seat of a laid-out attempt.
     pub fn of(hold: &'a Hold, laid: &'a Laid) -> Seat<'a> {
-        Seat { run: &hold.run, session: &hold.session, folder: &laid.folder, work: Some(hold) }
+        Seat { run: &hold.run, session: &hold.session, folder: &laid.folder, cwd: &laid.cwd, work: Some(hold) }
     }
 }
 
@@ -53,7 +55,7 @@ pub fn argv(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<OsString>
             "packet_file" => show(&folder.packet()),
             "result_file" => show(&folder.result()),
             "inputs" => show(&folder.inputs()),
-            "cwd" => show(&folder.work()),
+            "cwd" => show(seat.cwd),
             "scratch" => show(folder.folder()),
             "tmp" => show(&folder.tmp()),
             "run" => Some(seat.run.name.clone()),
@@ -105,7 +107,7 @@ pub fn for_agent(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<(OsS
         ("SOCKET", scratch.socket().into()),
         ("PROMPT", folder.prompt().into()),
         ("SCRATCH", folder.folder().into()),
-        ("TREE", folder.work().into()),
+        ("TREE", seat.cwd.into()),
         ("BIN", scratch.bin().into()),
     ];
     if let Some(hold) = seat.work {

@@ -14,7 +14,7 @@ use crate::domain::frozen::{LaneMode, LaneSpec, LaneStdin as Wanted};
 use crate::domain::job::Outcome;
 use crate::domain::session::{ExecutionState, LeaseState};
 use crate::domain::time::Moment;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Kind, Result};
 use crate::os::files::BoundedLog;
 use crate::os::process::{Exit, LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
 use crate::store::execution::{Ending, NewExecution};
@@ -23,6 +23,8 @@ use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::ExitSeen;
 use crate::verbs::settle::{self, conclusion, evidence};
+use crate::verbs::tree::provision::{self, Provided};
+use crate::verbs::tree::release;
 use crate::verbs::work::claim::{self, Granted};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::{self, Grant, Laid};
@@ -30,7 +32,19 @@ use crate::verbs::work::layout::{self, Grant, Laid};
 /// Works one granted attempt to its end.
 pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     let hold = load(host, granted)?;
-    let laid = layout::lay_out(&host.ctx, &Grant { granted, run: &hold.run, session: &hold.session })?;
+    let ctx = Rc::clone(&host.ctx);
+    let ground = match provision::provide(&ctx, &hold, &mut wait::Obedient { host, agent: None }) {
+        Ok(Provided::None) => None,
+        Ok(Provided::Ground(ground)) => Some(ground),
+        Ok(Provided::Unusable(why)) => return give_up(host, &hold, None, (Outcome::Environment, &why)),
+        Ok(Provided::Told(why)) => return give_up(host, &hold, None, (Outcome::Interrupted, &why)),
+        Err(error) if error.kind() == Kind::Environment => {
+            let why = format!("no work tree: {}", [&[error.message.clone()], &error.causes[..]].concat().join(": "));
+            return give_up(host, &hold, None, (Outcome::Environment, &why));
+        }
+        Err(error) => return Err(error),
+    };
+    let laid = layout::lay_out(&host.ctx, &Grant { granted, run: &hold.run, session: &hold.session }, ground)?;
     let lane = lane_of(&hold)?;
     let program = match program(host, &hold, &laid, &lane) {
         Ok(program) => program,
@@ -111,7 +125,7 @@ pub fn program(host: &Host<'_>, hold: &Hold, laid: &Laid, lane: &LaneSpec) -> Re
     };
     Ok(Program {
         argv: environment::argv(&host.ctx, &Seat::of(hold, laid), lane)?,
-        cwd: laid.folder.work(),
+        cwd: laid.cwd.clone(),
         env: environment::for_agent(&host.ctx, &Seat::of(hold, laid), lane)?,
         stdin,
         output: laid.folder.output(),
@@ -232,6 +246,9 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
         onward(tx, &store::run::get(tx, run.hold.run.id)?, &session, &now, &order)
     })?;
     crate::os::crash::point("settle.sealed");
+    if matches!(conclusion, conclusion::Conclusion::Seal { .. }) {
+        release::after_seal(&host.ctx, &run.hold)?;
+    }
     if matches!(onward, Onward::Closed) {
         // As after any seal; a driver's next turn does it too.
         let _ = evidence::complete(&host.ctx, run.hold.run.id);

@@ -132,8 +132,9 @@ fn finish(host: &mut Host<'_>, ended: Option<(&Hold, Option<Execution>, Conclusi
                 store::execution::ended(tx, agent.id, ExecutionState::Lost, &ending)?;
             }
             let seen = match conclusion {
-                Conclusion::Seal { artifacts, is_new, .. } => {
-                    serde_json::json!({"answer": !is_new, "artifacts": artifacts.len(), "then": "settled"})
+                Conclusion::Seal { work, is_new, .. } => {
+                    serde_json::json!({"answer": !is_new, "artifacts": work.artifacts.len(), "change": work.changed,
+                        "then": "settled"})
                 }
                 Conclusion::End { outcome, .. } => serde_json::json!({"answer": false, "then": outcome}),
                 Conclusion::Nothing => serde_json::json!({"then": "taken away"}),

@@ -91,7 +91,7 @@ fn start(host: &mut Host<'_>) -> Result<std::result::Result<Resident, (Outcome, 
         files::create_private_dirs(host.ctx.layout().root(), path)?;
     }
     files::write_private(&folder.prompt(), bootstrap(&session.role).as_bytes())?;
-    let seat = environment::Seat { run: &run, session: &session, folder: &folder, work: None };
+    let seat = environment::Seat { run: &run, session: &session, folder: &folder, cwd: &folder.work(), work: None };
     let program = match program(host, &seat, &lane, &folder) {
         Ok(program) => program,
         Err(error) => return Ok(Err((Outcome::Environment, error.message))),
@@ -255,9 +255,9 @@ fn look_at_work(host: &mut Host<'_>, resident: &mut Resident) -> Result<()> {
         host.ctx.write("settle", |tx| Ok(store::job::set_phase(tx, current.job, Phase::Settling)?))?;
         let agent = resident.launched.process.identity().pid;
         let ctx = Rc::clone(&host.ctx);
-        match settle::check(&ctx, &current.hold, &mut Obedient { host, agent: Some(agent) })? {
-            Checked::Good(artifacts) => {
-                settle::seal_now(&host.ctx, &current.hold, &answer, &artifacts)?;
+        match settle::check(&ctx, &current.hold, &answer, &mut Obedient { host, agent: Some(agent) })? {
+            Checked::Good(work) => {
+                settle::seal_now(&host.ctx, &current.hold, &answer, &work)?;
                 settle::sealed()
             }
             Checked::Bad(bad) => settle::refuse(&host.ctx, &current.hold, bad)?,

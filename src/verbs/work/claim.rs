@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::hold::{self, Credentials};
+use super::hold::{self, Credentials, Hold};
 use super::layout::{self, Grant};
 use crate::domain::event::EventType;
+use crate::domain::frozen::TreeKind;
 use crate::domain::id::{JobId, LeaseId, MessageId, SessionId};
-use crate::domain::job::{JobEvent, JobState, Phase};
+use crate::domain::job::{JobEvent, JobState, Outcome, Phase};
 use crate::domain::run::RunState;
 use crate::domain::session::{MessageEvent, SessionEvent, SessionState};
 use crate::domain::time::Moment;
@@ -23,6 +24,8 @@ use crate::store::{self, Connection, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::{Step, attempt, step, tell};
 use crate::verbs::session as sessions;
+use crate::verbs::settle::verify::Foreground;
+use crate::verbs::tree::provision::{self, Ground, Provided};
 
 word_enum! {
     /// Why a claim got nothing.
@@ -142,11 +145,44 @@ pub fn claim(ctx: &Ctx, request: &ClaimRequest) -> Result<ClaimReport> {
     match taken {
         Ok((granted, run, session)) => {
             crate::os::crash::point("claim.taken");
-            let laid = layout::lay_out(ctx, &Grant { granted: &granted, run: &run, session: &session })?;
+            let ground = ground(ctx, &granted)?;
+            let laid = layout::lay_out(ctx, &Grant { granted: &granted, run: &run, session: &session }, ground)?;
             Ok(report(&granted, &run, &session, laid))
         }
         Err((reason, is_final)) => Ok(ClaimReport::NoWork { reason, is_final }),
     }
+}
+
+/// The tree of a granted attempt, for a session that has no helper to make it ready: what can't be made ready ends the
+/// attempt.
+pub fn ground(ctx: &Ctx, granted: &Granted) -> Result<Option<Ground>> {
+    let hold = ctx.read(|read| {
+        let job = store::job::get(read, granted.job)?;
+        if job.spec.tree == TreeKind::None {
+            return Ok(None);
+        }
+        let lease = store::lease::active_of_job(read, granted.job)?
+            .filter(|lease| lease.id == granted.lease)
+            .ok_or_else(|| Error::new(Code::LeaseEnded, "the lease was taken away"))?;
+        let session = sessions::must_exist(read, lease.session)?;
+        Ok(Some(Hold { run: store::run::get(read, session.run)?, session, job, lease }))
+    })?;
+    let Some(hold) = hold else { return Ok(None) };
+    let provided = provision::provide(ctx, &hold, &mut Foreground)?;
+    let (outcome, why) = match provided {
+        Provided::None => return Ok(None),
+        Provided::Ground(ground) => return Ok(Some(ground)),
+        Provided::Unusable(why) => (Outcome::Environment, why),
+        Provided::Told(why) => (Outcome::Interrupted, why),
+    };
+    ctx.write("work claim", |tx| {
+        let job = store::job::get(tx, granted.job)?;
+        if job.state == JobState::Claimed {
+            start(tx, &job, hold.session.id)?;
+        }
+        attempt::end(tx, &hold.run, &store::job::get(tx, job.id)?, attempt::Ended::plain(outcome, why.clone()))
+    })?;
+    Err(Error::new(Code::NotRun, format!("the work tree of {} could not be made ready", hold.job.name)).cause(why))
 }
 
 /// Start ticks as a column holds them.
@@ -189,7 +225,6 @@ pub fn expire_overdue(tx: &Writing<'_>, run: &Run, now: &Moment) -> Result<()> {
 
 /// Ends an overdue hold: its session expires, its attempt is lost.
 pub fn expire_lease(tx: &Writing<'_>, run: &Run, lease: &store::lease::Lease) -> Result<()> {
-    use crate::domain::job::Outcome;
     use crate::domain::session::LeaseState;
     let job = store::job::get(tx, lease.job)?;
     let ended = attempt::Ended {

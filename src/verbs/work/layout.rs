@@ -2,13 +2,14 @@
 //!
 //! Files only; the rows were written before. Laying out the same attempt twice gives the same files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::domain::event::sha256_hex;
 use crate::domain::frozen::{JobSpec, JobType, LaneMode};
 use crate::domain::id::JobId;
 use crate::domain::job::JobState;
 use crate::domain::packet::{AnswerCommands, Input, Packet, PacketLimits, SCHEMA, Subject};
+use crate::domain::session::ExecutionState;
 use crate::domain::template;
 use crate::error::Result;
 use crate::os::files;
@@ -20,6 +21,7 @@ use crate::store::session::Session;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 use crate::verbs::person;
+use crate::verbs::tree::provision::Ground;
 use crate::verbs::work::claim::Granted;
 
 /// Whose work is laid out.
@@ -36,6 +38,8 @@ pub struct Grant<'a> {
 pub struct Laid {
     /// The attempt's folder.
     pub folder: Folder,
+    /// Where the agent works: the job's tree, or a folder for files.
+    pub cwd: PathBuf,
     /// The packet.
     pub packet: Packet,
     /// Its hash, for the store.
@@ -49,6 +53,7 @@ struct Facts {
     attempt: Attempt,
     inputs: Vec<Wanted>,
     subject: Option<Subject>,
+    ground: Option<Ground>,
 }
 
 /// An artifact to lay out, or one that is missing.
@@ -58,20 +63,25 @@ struct Wanted {
     sha256: Option<String>,
 }
 
-/// Makes the folder with everything in it.
-pub fn lay_out(ctx: &Ctx, grant: &Grant<'_>) -> Result<Laid> {
-    let facts = ctx.read(|read| facts(read, grant))?;
+/// Makes the folder with everything in it; the tree is there already.
+pub fn lay_out(ctx: &Ctx, grant: &Grant<'_>, ground: Option<Ground>) -> Result<Laid> {
+    let mut facts = ctx.read(|read| facts(read, grant))?;
     let folder = ctx.layout().scratch(&grant.session.id.to_string()).attempt(&facts.job.name, grant.granted.attempt);
     for path in [folder.folder(), &folder.work(), &folder.tmp()] {
         files::create_private_dirs(ctx.layout().root(), path)?;
     }
     let inputs = place_inputs(ctx, &folder, &facts.inputs)?;
-    let packet = packet(grant, &facts, &folder, inputs);
+    if let (Some(subject), Some(id)) = (&mut facts.subject, facts.job.reviews) {
+        show_change(ctx, &folder, id, subject)?;
+    }
+    let cwd = ground.as_ref().map_or_else(|| folder.work(), |ground| ground.path.clone());
+    facts.ground = ground;
+    let packet = packet(grant, &facts, (&folder, &cwd), inputs);
     let bytes = serde_json::to_vec_pretty(&packet)?;
     // Laid out anew after a crash, so nothing here needs to survive a power cut.
     files::write_scratch(&folder.packet(), &bytes)?;
     files::write_scratch(&folder.prompt(), packet.to_prompt().as_bytes())?;
-    Ok(Laid { folder, packet_hash: sha256_hex(&bytes), packet, job: facts.job })
+    Ok(Laid { folder, cwd, packet_hash: sha256_hex(&bytes), packet, job: facts.job })
 }
 
 fn facts(read: &Connection, grant: &Grant<'_>) -> Result<Facts> {
@@ -94,7 +104,7 @@ fn facts(read: &Connection, grant: &Grant<'_>) -> Result<Facts> {
         Some(id) => Some(subject(read, id)?),
         None => None,
     };
-    Ok(Facts { job, attempt, inputs, subject })
+    Ok(Facts { job, attempt, inputs, subject, ground: None })
 }
 
 fn collect(read: &Connection, from: JobId, only: Option<&str>, inputs: &mut Vec<Wanted>) -> Result<()> {
@@ -128,7 +138,37 @@ fn subject(read: &Connection, id: JobId) -> Result<Subject> {
             .map_or(serde_json::Value::Null, |answer| serde_json::to_value(answer).unwrap_or_default()),
         objective: template::fill(&job.spec.objective, &|name| (name == "job").then(|| job.name.clone())),
         job: job.name,
+        ..Subject::default()
     })
+}
+
+/// What the reviewed job changed, as a patch beside the inputs.
+fn show_change(ctx: &Ctx, folder: &Folder, job: JobId, subject: &mut Subject) -> Result<()> {
+    let Some(shown) = crate::verbs::tree::shown::of_job(ctx, job)? else { return Ok(()) };
+    let place = folder.inputs().join(&subject.job).join("change.patch");
+    if let Some(parent) = place.parent() {
+        files::create_private_dirs(ctx.layout().root(), parent)?;
+    }
+    files::write_scratch(&place, &shown.patch)?;
+    subject.patch = Some(place.display().to_string());
+    subject.base = Some(shown.from);
+    subject.head = Some(shown.to);
+    subject.verified = ctx.read(|read| verified(read, job, subject.attempt))?;
+    Ok(())
+}
+
+/// What each verification command of an attempt came to.
+fn verified(read: &Connection, job: JobId, attempt: u32) -> Result<Vec<String>> {
+    let commands = store::job::get(read, job)?.spec.verify;
+    let ran: Vec<_> =
+        store::execution::checks(read, job, attempt)?.into_iter().filter(|run| run.kind == "verify").collect();
+    let newest = ran.iter().skip(ran.len().saturating_sub(commands.len()));
+    let word = |run: &store::execution::Execution| match (run.state, run.exit_code) {
+        (ExecutionState::Exited, Some(0)) => "passed",
+        (ExecutionState::Exited, Some(_)) => "failed",
+        _ => "not run",
+    };
+    Ok(commands.iter().zip(newest).map(|(argv, run)| format!("{}: {}", argv.join(" "), word(run))).collect())
 }
 
 fn place_inputs(ctx: &Ctx, folder: &Folder, wanted: &[Wanted]) -> Result<Vec<Input>> {
@@ -149,7 +189,7 @@ fn place_inputs(ctx: &Ctx, folder: &Folder, wanted: &[Wanted]) -> Result<Vec<Inp
     Ok(inputs)
 }
 
-fn packet(grant: &Grant<'_>, facts: &Facts, folder: &Folder, inputs: Vec<Input>) -> Packet {
+fn packet(grant: &Grant<'_>, facts: &Facts, (folder, cwd): (&Folder, &Path), inputs: Vec<Input>) -> Packet {
     let (job, spec) = (&facts.job, &facts.job.spec);
     let lane = grant.run.spec.lanes.get(&grant.session.lane);
     let role = grant.run.spec.roles.get(&grant.session.role);
@@ -168,7 +208,9 @@ fn packet(grant: &Grant<'_>, facts: &Facts, folder: &Folder, inputs: Vec<Input>)
         instructions: role.map(|role| late(&role.instructions)).unwrap_or_default(),
         objective: late(&spec.objective),
         prompt: late(&spec.prompt),
-        cwd: folder.work().display().to_string(),
+        cwd: cwd.display().to_string(),
+        base: facts.ground.as_ref().map(|ground| ground.base.clone()),
+        conflicts: facts.ground.as_ref().map(|ground| ground.conflicts.clone()).unwrap_or_default(),
         inputs,
         subject: facts.subject.clone(),
         produces: spec.produces.clone(),

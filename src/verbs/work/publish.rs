@@ -52,7 +52,7 @@ pub fn publish(ctx: &Ctx, request: &PublishRequest) -> Result<PublishReport> {
             },
         )
     })?;
-    let place = artifacts::Place::of(ctx, &hold);
+    let place = artifacts::Place::of(ctx, &hold)?;
     let path = request.path.clone().or_else(|| produce.path.as_ref().map(PathBuf::from)).ok_or_else(|| {
         Error::new(Code::Usage, format!("{} comes from standard output; it is kept when the agent exits", request.name))
     })?;

@@ -43,6 +43,7 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
         };
         Ok((granted, store::run::get(read, session.run)?, session))
     })?;
-    let laid = layout::lay_out(ctx, &Grant { granted: &granted, run: &run, session: &session })?;
+    let ground = super::claim::ground(ctx, &granted)?;
+    let laid = layout::lay_out(ctx, &Grant { granted: &granted, run: &run, session: &session }, ground)?;
     Ok(ShowReport { prompt: laid.packet.to_prompt(), packet: laid.packet })
 }

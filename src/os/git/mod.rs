@@ -3,7 +3,19 @@
 //!
 //! Nothing here follows a worktree's `.git` file, and nothing here knows what an answer is for.
 
+mod commit;
+mod merge;
+mod snapshot;
+mod state;
+mod worktree;
+
+pub use commit::{Author, NewCommit};
+pub use merge::Merged;
+pub use snapshot::Unlistable;
+pub use state::{Baseline, Dirt};
+
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -50,11 +62,18 @@ pub fn version() -> Result<String, GitError> {
         .ok_or_else(|| GitError::Failed { verb: "--version".to_owned(), said: text.trim().to_owned() })
 }
 
+/// Whether a version, as git writes it, has everything that is asked of it here: 2.40 or newer.
+pub fn is_new_enough(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (2, 40)
+}
+
 /// A repository that git is asked about.
 #[derive(Clone, Debug)]
 pub struct Git {
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
+    index: Option<PathBuf>,
 }
 
 impl Git {
@@ -64,12 +83,27 @@ impl Git {
     }
 
     fn of_repository(repository: &Repository) -> Git {
-        Git { git_dir: repository.common_dir.clone(), work_tree: repository.work_tree.clone() }
+        Git { git_dir: repository.common_dir.clone(), work_tree: repository.work_tree.clone(), index: None }
     }
 
     /// Another work tree of a repository, by its own git directory (`<common>/worktrees/<name>`).
     pub fn of_tree(git_dir: &Path, work_tree: &Path) -> Git {
-        Git { git_dir: git_dir.to_owned(), work_tree: Some(work_tree.to_owned()) }
+        Git { git_dir: git_dir.to_owned(), work_tree: Some(work_tree.to_owned()), index: None }
+    }
+
+    /// The same with an index of one's own, which nobody else writes.
+    pub fn with_index(&self, index: &Path) -> Git {
+        Git { index: Some(index.to_owned()), ..self.clone() }
+    }
+
+    /// The git directory that is asked.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// The work tree, if there is one.
+    pub fn work_tree(&self) -> Option<&Path> {
+        self.work_tree.as_deref()
     }
 
     /// A git command for this repository, without arguments yet: scrubbed, silent, no prompt, no optional lock.
@@ -80,6 +114,9 @@ impl Git {
         }
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_PROTOCOL_FROM_USER", "0");
         command.env("LC_ALL", "C").stdin(Stdio::null());
+        if let Some(index) = &self.index {
+            command.env("GIT_INDEX_FILE", index);
+        }
         let mut option = OsStr::new("--git-dir=").to_owned();
         option.push(&self.git_dir);
         command.arg(option);
@@ -94,6 +131,11 @@ impl Git {
             "core.pager=cat",
             "diff.external=",
             "protocol.ext.allow=never",
+            "core.splitIndex=false",
+            "core.untrackedCache=false",
+            "advice.addEmbeddedRepo=false",
+            "gc.auto=0",
+            "maintenance.auto=false",
         ];
         command.args(quiet.iter().flat_map(|setting| ["-c", setting]));
         command
@@ -103,22 +145,52 @@ impl Git {
     ///
     /// # Errors
     /// git is missing, or failed.
-    pub fn ask(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
-        let output = self.run(args)?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let said = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned();
-        Err(GitError::Failed { verb: args.first().copied().unwrap_or_default().to_owned(), said })
+    pub fn ask<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Vec<u8>, GitError> {
+        succeeded(args, self.run(args)?)
     }
 
-    fn run(&self, args: &[&str]) -> Result<Output, GitError> {
-        self.command().args(args).output().map_err(|error| match error.kind() {
+    /// The same, one line as text.
+    fn ask_line<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<String, GitError> {
+        Ok(String::from_utf8_lossy(&self.ask(args)?).trim().to_owned())
+    }
+
+    /// The same with something to read on standard input.
+    fn ask_with<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> Result<Vec<u8>, GitError> {
+        self.ask_named(args, input, &[])
+    }
+
+    /// The same with variables that only this command gets.
+    fn ask_named<S: AsRef<OsStr>>(
+        &self,
+        args: &[S],
+        input: &[u8],
+        named: &[(String, &str)],
+    ) -> Result<Vec<u8>, GitError> {
+        let mut command = self.command();
+        command.envs(named.iter().map(|(name, value)| (name, value)));
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| self.not_started(error))?;
+        let fault = |error| GitError::Fault(Fault::new("run", "git", error));
+        let mut stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            // What git prints may fill its pipe before it has read everything.
+            scope.spawn(move || stdin.take().map(|mut stdin| stdin.write_all(input)));
+            child.wait_with_output()
+        });
+        succeeded(args, output.map_err(fault)?)
+    }
+
+    fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Output, GitError> {
+        self.command().args(args).output().map_err(|error| self.not_started(error))
+    }
+
+    fn not_started(&self, error: std::io::Error) -> GitError {
+        match error.kind() {
             std::io::ErrorKind::NotFound if self.work_tree.as_ref().is_none_or(|tree| tree.is_dir()) => {
                 GitError::Missing
             }
             _ => GitError::Fault(Fault::new("run", "git", error)),
-        })
+        }
     }
 
     /// The commit that is checked out; `None` before the first one.
@@ -163,4 +235,27 @@ impl Git {
         let listed = self.ask(&[&status, paths].concat())?;
         Ok(listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).count())
     }
+}
+
+/// The output of a command that succeeded.
+fn succeeded<S: AsRef<OsStr>>(args: &[S], output: Output) -> Result<Vec<u8>, GitError> {
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(args, &output)) }
+}
+
+/// What a failed command said.
+fn failed<S: AsRef<OsStr>>(args: &[S], output: &Output) -> GitError {
+    let said = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned();
+    let verb = args.first().map(|word| word.as_ref().to_string_lossy().into_owned()).unwrap_or_default();
+    GitError::Failed { verb, said }
+}
+
+/// Paths separated by NUL.
+fn paths(listed: &[u8]) -> impl Iterator<Item = PathBuf> + '_ {
+    listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).map(path)
+}
+
+/// A path as git writes it with `-z`.
+fn path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(OsStr::from_bytes(bytes))
 }

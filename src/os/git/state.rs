@@ -1,0 +1,158 @@
+//! What state a repository and its principal checkout are in: an operation in progress, dirt, settings that lead git
+//! to run things.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Git, GitError, path};
+
+/// An uncommitted path: how git sees it, and a trace of its content that costs no read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dirt {
+    /// git's two letters, or `?`.
+    pub status: String,
+    /// Size, modification time in nanoseconds, inode; none when nothing is there.
+    pub trace: Option<(u64, i64, u64)>,
+}
+
+/// A checkout and a repository's settings at one moment, for comparing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The commit that was checked out.
+    pub head: Option<String>,
+    /// Uncommitted paths, as text that may have lost bytes: it is only for comparing and showing.
+    pub dirt: BTreeMap<String, Dirt>,
+    /// Every local setting but those of branches, by key; values as hashes.
+    pub settings: BTreeMap<String, String>,
+    /// Hooks and attributes of the repository: file name to a trace.
+    pub obeyed: BTreeMap<String, (u64, i64, u64)>,
+}
+
+impl Baseline {
+    /// What differs in a later look, as paths to show: settings and hooks first, then the checkout's paths.
+    pub fn differences(&self, later: &Baseline) -> (Vec<String>, Vec<String>) {
+        let mut settings: Vec<String> = Vec::new();
+        for key in differing(&self.settings, &later.settings) {
+            settings.push(format!(".git/config ({key})"));
+        }
+        settings.extend(differing(&self.obeyed, &later.obeyed).into_iter().map(|name| format!(".git/{name}")));
+        (settings, differing(&self.dirt, &later.dirt))
+    }
+}
+
+/// Keys whose values differ, or that only one side has.
+fn differing<V: PartialEq>(before: &BTreeMap<String, V>, after: &BTreeMap<String, V>) -> Vec<String> {
+    let changed = before.iter().filter(|(key, value)| after.get(*key) != Some(*value)).map(|(key, _)| key.clone());
+    let added = after.keys().filter(|key| !before.contains_key(*key)).cloned();
+    let mut all: Vec<String> = changed.chain(added).collect();
+    all.sort();
+    all
+}
+
+/// What git leaves in its directory while it is in the middle of something, and the word for that.
+const IN_PROGRESS: &[(&str, &str)] = &[
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase or am"),
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("BISECT_LOG", "a bisection"),
+];
+
+impl Git {
+    /// What the principal checkout is in the middle of.
+    pub fn in_progress(&self) -> Option<&'static str> {
+        IN_PROGRESS.iter().find(|(name, _)| self.git_dir.join(name).exists()).map(|(_, word)| *word)
+    }
+
+    /// The branch that is checked out, as a full name; `None` when none is (a detached HEAD).
+    ///
+    /// # Errors
+    /// git is missing.
+    pub fn branch(&self) -> Result<Option<String>, GitError> {
+        let output = self.run(&["symbolic-ref", "--quiet", "HEAD"])?;
+        let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok((output.status.success() && !name.is_empty()).then_some(name))
+    }
+
+    /// The principal checkout (without one folder at its top) and the repository's settings, as they are now.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn baseline(&self, without: &str) -> Result<Baseline, GitError> {
+        let mut baseline = Baseline { settings: self.settings()?, obeyed: self.obeyed(), ..Baseline::default() };
+        if self.work_tree.is_some() {
+            baseline.head = self.head()?;
+            baseline.dirt = self.dirt(without)?;
+        }
+        Ok(baseline)
+    }
+
+    fn dirt(&self, without: &str) -> Result<BTreeMap<String, Dirt>, GitError> {
+        let exclude = format!(":(top,exclude,literal){without}");
+        let listed = self.ask(&[
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+            "--ignore-submodules=dirty",
+            "--",
+            ":(top)",
+            &exclude,
+        ])?;
+        let top = self.work_tree.clone().unwrap_or_default();
+        let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
+        Ok(entries
+            .map(|entry| {
+                let (status, name) = entry.split_at(3);
+                let name = path(name);
+                let dirt =
+                    Dirt { status: String::from_utf8_lossy(status).trim().to_owned(), trace: trace(&top.join(&name)) };
+                (name.to_string_lossy().into_owned(), dirt)
+            })
+            .collect())
+    }
+
+    /// Local settings by key, those of branches left out: a push or a checkout by the user writes them.
+    fn settings(&self) -> Result<BTreeMap<String, String>, GitError> {
+        let listed = self.ask(&["config", "--local", "--null", "--list"])?;
+        let mut settings: BTreeMap<String, Sha256> = BTreeMap::new();
+        for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+            let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());
+            let (key, value) = entry.split_at(end);
+            let key = String::from_utf8_lossy(key).into_owned();
+            if !key.starts_with("branch.") {
+                settings.entry(key).or_default().update(value);
+            }
+        }
+        let hashed = |hash: Sha256| hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(settings.into_iter().map(|(key, hash)| (key, hashed(hash))).collect())
+    }
+
+    /// What git obeys beside its settings.
+    fn obeyed(&self) -> BTreeMap<String, (u64, i64, u64)> {
+        let mut found = BTreeMap::new();
+        for folder in ["hooks", "info"] {
+            let Ok(entries) = std::fs::read_dir(self.git_dir.join(folder)) else { continue };
+            for entry in entries.flatten() {
+                let name = format!("{folder}/{}", String::from_utf8_lossy(entry.file_name().as_bytes()));
+                if let Some(trace) = trace(&entry.path()).filter(|_| !name.ends_with(".sample")) {
+                    found.insert(name, trace);
+                }
+            }
+        }
+        found
+    }
+}
+
+fn trace(path: &Path) -> Option<(u64, i64, u64)> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    let ns = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
+    Some((found.len(), ns, found.ino()))
+}

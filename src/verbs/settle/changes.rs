@@ -1,0 +1,112 @@
+//! What an attempt changed: listed from its tree by an index of our own, and judged against the frozen scope.
+//!
+//! Nothing is put back and nothing is sealed here.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::domain::change::{self, Change, Mode, Refused};
+use crate::domain::frozen::TreeKind;
+use crate::domain::scope::{self, Scope, Violation};
+use crate::error::{Code, Error, Result};
+use crate::os::git::{Git, Unlistable};
+use crate::store;
+use crate::store::tree::Tree;
+use crate::verbs::work::hold::Hold;
+use crate::verbs::{Ctx, tree};
+
+/// An attempt's change, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The commit that it is against.
+    pub base: String,
+    /// Everything in the tree, as a tree object; droppings are left out.
+    pub tree: String,
+    /// What differs.
+    pub changes: Vec<Change>,
+}
+
+/// What looking came to.
+pub enum Look {
+    /// There is nothing to seal: the job has no tree of its own.
+    Nothing,
+    /// In scope.
+    Good(Listed),
+    /// Out of scope, or outside the tree: a line a path.
+    Refused(Vec<String>),
+}
+
+/// Lists and judges what an attempt changed.
+pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
+    if hold.job.spec.tree == TreeKind::None {
+        return Ok(Look::Nothing);
+    }
+    let tree = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))?;
+    let tree = tree.ok_or_else(|| Error::new(Code::Git, format!("the work tree of {} is gone", hold.job.name)))?;
+    let mut refused = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree)?;
+    let listed = if tree.kind == TreeKind::Own {
+        match list(ctx, hold, &tree)? {
+            Ok(listed) => {
+                refused.extend(judge(ctx, hold, &tree, &listed)?.iter().map(ToString::to_string));
+                Some(listed)
+            }
+            Err(found) => {
+                refused.push(found.to_string());
+                None
+            }
+        }
+    } else {
+        None
+    };
+    Ok(match listed {
+        _ if !refused.is_empty() => Look::Refused(refused),
+        Some(listed) => Look::Good(listed),
+        None => Look::Nothing,
+    })
+}
+
+/// What a tree holds beside its base; an embedded repository can't be listed.
+pub fn list(ctx: &Ctx, hold: &Hold, tree: &Tree) -> Result<std::result::Result<Listed, Refused>> {
+    let git = tree::git(ctx, tree)?;
+    let held = match git.snapshot() {
+        Ok(held) => held,
+        Err(Unlistable::Embedded { path }) => return Ok(Err(Refused { path, why: Violation::SubmoduleRefused })),
+        Err(Unlistable::Git(error)) => return Err(error.into()),
+    };
+    let changes = git.changes(&tree.base, &held)?;
+    let dropped = scope::glob_set(&hold.run.spec.tree.discard)
+        .map_err(|error| Error::new(Code::InvalidWorkflow, error.to_string()))?;
+    let (droppings, changes): (Vec<Change>, Vec<Change>) =
+        changes.into_iter().partition(|change| dropped.is_match(&change.path));
+    let held = if droppings.is_empty() { held } else { without(&git, &tree.base, &droppings)? };
+    Ok(Ok(Listed { base: tree.base.clone(), tree: held, changes }))
+}
+
+/// The tree without its droppings.
+fn without(git: &Git, base: &str, droppings: &[Change]) -> Result<String> {
+    let paths: Vec<&Path> = droppings.iter().map(|change| change.path.as_path()).collect();
+    git.reset_paths(base, &paths)?;
+    Ok(git.write_tree()?)
+}
+
+/// Every change that is refused.
+fn judge(ctx: &Ctx, hold: &Hold, tree: &Tree, listed: &Listed) -> Result<Vec<Refused>> {
+    let spec = &hold.job.spec;
+    let scope = Scope::new(&spec.writes, &spec.forbids)
+        .map_err(|error| Error::new(Code::InvalidWorkflow, error.to_string()))?;
+    let mut refused = change::refused(&scope, &listed.changes);
+    let is_added = |change: &Change| change.old == Mode::Absent;
+    if listed.changes.iter().any(is_added) {
+        let all = tree::git(ctx, tree)?.paths_of(&listed.tree)?;
+        refused.extend(change::case_collisions(&listed.changes, &all));
+    }
+    let folder = tree::folder(ctx, tree);
+    let linked = listed.changes.iter().filter(|change| has_other_names(&folder.join(&change.path)));
+    refused.extend(linked.map(|change| Refused { path: change.path.clone(), why: Violation::HardLinkRefused }));
+    Ok(refused)
+}
+
+/// A file that other names reach too: what is written through it reaches them.
+fn has_other_names(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.nlink() > 1)
+}

@@ -1,0 +1,161 @@
+//! Commit, pin, integrate: a verified change becomes one commit on the run's branch.
+//!
+//! Intent, effect, outcome: the row first, then the pin and the branch, each moved only from where it was seen; the
+//! outcome is written with the seal. The same change gives the same commit, so that doing it again after a cut does
+//! nothing twice.
+
+use std::path::PathBuf;
+
+use super::changes::Listed;
+use super::must_still_hold;
+use crate::domain::contract::Answer;
+use crate::error::Result;
+use crate::os::git::{Git, Merged, NewCommit};
+use crate::store;
+use crate::store::change::NewChange;
+use crate::verbs::work::hold::Hold;
+use crate::verbs::{Ctx, tree};
+
+/// What integrating came to.
+pub enum Integrated {
+    /// On the run's branch; to be recorded with the seal.
+    Done,
+    /// Others have changed the same places meanwhile.
+    Conflict(Vec<PathBuf>),
+    /// The branch is not where it was left.
+    Moved(String),
+}
+
+/// Commits, pins and integrates a change.
+pub fn integrate(ctx: &Ctx, hold: &Hold, listed: &Listed, answer: &Answer) -> Result<Integrated> {
+    let git = tree::repository(ctx)?;
+    let commit = commit(ctx, &git, hold, listed, answer)?;
+    pin(&git, hold, &commit)?;
+    crate::os::crash::point("settle.pinned");
+    let _lock = tree::lock_repository(ctx)?;
+    let run = ctx.read(|read| Ok(store::run::get(read, hold.run.id)?))?;
+    let tip = tree::tip(ctx, &git, &run)?;
+    if let Some(why) = moved(ctx, &run, &tip)? {
+        return Ok(Integrated::Moved(why));
+    }
+    let next = if git.is_ancestor(&commit, &tip)? {
+        tip.clone()
+    } else if tip == listed.base {
+        commit.clone()
+    } else {
+        match merge(ctx, &git, hold, (&tip, &commit), listed)? {
+            Ok(merge) => merge,
+            Err(paths) => return Ok(Integrated::Conflict(paths)),
+        }
+    };
+    ctx.write("settle", |tx| {
+        must_still_hold(tx, hold, &store::job::get(tx, hold.job.id)?)?;
+        store::change::aim(tx, (hold.job.id, hold.lease.attempt), &tip, &next)?;
+        Ok(store::run::set_tip(tx, hold.run.id, &next)?)
+    })?;
+    crate::os::crash::point("settle.aimed");
+    if next != tip {
+        git.move_ref(&tree::branch(&run), Some(&tip), &next)?;
+    }
+    crate::os::crash::point("settle.integrated");
+    Ok(Integrated::Done)
+}
+
+/// The change as a commit on its base, with its intent recorded.
+fn commit(ctx: &Ctx, git: &Git, hold: &Hold, listed: &Listed, answer: &Answer) -> Result<String> {
+    let at = ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?))?.queued_at;
+    let message = message(hold, answer);
+    let author = tree::author();
+    let new = NewCommit {
+        tree: &listed.tree,
+        parents: &[&listed.base],
+        message: &message,
+        author: &author,
+        at: at.0.div_euclid(1000),
+    };
+    let commit = git.commit(&new)?;
+    ctx.write("settle", |tx| {
+        let new = NewChange {
+            job: hold.job.id,
+            attempt: hold.lease.attempt,
+            base: &listed.base,
+            commit: &commit,
+            tree: &listed.tree,
+            files: u32::try_from(listed.changes.len()).unwrap_or(u32::MAX),
+        };
+        Ok(store::change::intend(tx, &new)?)
+    })?;
+    crate::os::crash::point("settle.committed");
+    Ok(commit)
+}
+
+fn pin(git: &Git, hold: &Hold, commit: &str) -> Result<()> {
+    let pin = tree::pin(&hold.run, &hold.job, hold.lease.attempt);
+    let there = git.resolve(&pin)?;
+    if there.as_deref() != Some(commit) {
+        git.move_ref(&pin, there.as_deref(), commit)?;
+    }
+    Ok(())
+}
+
+/// Why the branch is not where it was left; none when it is, or when a move of ours was cut off.
+fn moved(ctx: &Ctx, run: &store::run::Run, tip: &str) -> Result<Option<String>> {
+    let Some(left) = run.tip.as_deref().or(run.base.as_deref()) else { return Ok(None) };
+    if left == tip || ctx.read(|read| Ok(store::change::is_aimed(read, run.id, tip, left)?))? {
+        return Ok(None);
+    }
+    Ok(Some(format!("plan_disagrees: branch striatum/{} is at {tip}, and was left at {left}", run.name)))
+}
+
+/// The change on top of what others integrated meanwhile; the inner error names the conflicting paths.
+fn merge(
+    ctx: &Ctx,
+    git: &Git,
+    hold: &Hold,
+    (tip, commit): (&str, &str),
+    listed: &Listed,
+) -> Result<std::result::Result<String, Vec<PathBuf>>> {
+    let tree = match git.merge(tip, commit)? {
+        Merged::Clean { tree } => tree,
+        Merged::Conflict { paths, .. } => return Ok(Err(paths)),
+    };
+    // What the merge changes on the branch was judged before: nothing else may come along.
+    let strays: Vec<PathBuf> = git
+        .changes(tip, &tree)?
+        .into_iter()
+        .map(|change| change.path)
+        .filter(|path| !listed.changes.iter().any(|change| change.path == *path))
+        .collect();
+    if !strays.is_empty() {
+        return Ok(Err(strays));
+    }
+    let at = ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?))?.queued_at;
+    let message = format!("Merge {} into {}\n", hold.job.name, hold.run.name);
+    let author = tree::author();
+    let parents = [tip, commit];
+    let new =
+        NewCommit { tree: &tree, parents: &parents, message: &message, author: &author, at: at.0.div_euclid(1000) };
+    Ok(Ok(git.commit(&new)?))
+}
+
+/// What the commit says: the workflow's words, else the answer's, else the job's objective; then where it comes from.
+fn message(hold: &Hold, answer: &Answer) -> String {
+    let spec = &hold.job.spec;
+    let said = [Some(spec.commit_message.as_str()), answer.commit_message.as_deref(), answer.summary.as_deref()];
+    let said = said.into_iter().flatten().map(str::trim).find(|text| !text.is_empty());
+    let body = said.map_or_else(|| headline(&hold.job.name, &spec.objective), str::to_owned);
+    format!(
+        "{body}\n\nStriatum-Run: {}\nStriatum-Job: {}\nStriatum-Attempt: {}\n",
+        hold.run.name, hold.job.name, hold.lease.attempt
+    )
+}
+
+/// The first line of an objective, short enough for a commit's.
+fn headline(job: &str, objective: &str) -> String {
+    let first = objective.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(job);
+    let mut line: String = first.chars().take(68).collect();
+    if first.chars().count() > 68 {
+        line.push_str("...");
+    }
+    line
+}

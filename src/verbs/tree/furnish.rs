@@ -1,0 +1,56 @@
+//! What makes a new tree usable: files copied from the principal checkout, folders seeded, setup commands.
+
+use std::path::Path;
+
+use super::release;
+use crate::error::Result;
+use crate::os::files;
+use crate::verbs::Ctx;
+use crate::verbs::settle::artifacts;
+use crate::verbs::settle::verify::{self, Runner, Verified};
+use crate::verbs::work::hold::Hold;
+
+/// What became of it.
+pub enum Furnished {
+    /// Usable.
+    Ready,
+    /// A command failed, or a folder could not be filled; why.
+    Failed(String),
+    /// An order came meanwhile.
+    Told(String),
+}
+
+/// Makes a new tree usable.
+pub fn furnish(ctx: &Ctx, hold: &Hold, tree: &Path, runner: &mut dyn Runner) -> Result<Furnished> {
+    let spec = &hold.run.spec.tree;
+    for file in &spec.copy {
+        if let Err(error) = files::copy_into(ctx.layout().project(), tree, Path::new(file)) {
+            return Ok(Furnished::Failed(format!("copy of {file}: {error}")));
+        }
+    }
+    for folder in &spec.cache {
+        let Some(source) = release::newest_folder(ctx, hold, folder)? else { continue };
+        if let Err(error) = files::seed(&source, &tree.join(folder)) {
+            // A cache only saves time.
+            ctx.notice(&format!("{folder} could not be seeded from {}: {error}", source.display()));
+        }
+    }
+    let folder = artifacts::folder(ctx, hold);
+    for path in [folder.folder(), &folder.tmp()] {
+        files::create_private_dirs(ctx.layout().root(), path)?;
+    }
+    for (number, argv) in spec.setup.iter().enumerate() {
+        let command = verify::Command { kind: "setup", number, argv, cwd: tree, limit_ms: spec.setup_timeout_ms };
+        match verify::run_command(ctx, hold, &command, runner)? {
+            Verified::Passed => {}
+            Verified::Failed { command, tail } => {
+                return Ok(Furnished::Failed(format!("setup failed: {command}\n{tail}")));
+            }
+            Verified::NotRun { command, why } => {
+                return Ok(Furnished::Failed(format!("setup not run: {command}: {why}")));
+            }
+            Verified::Told(why) => return Ok(Furnished::Told(why)),
+        }
+    }
+    Ok(Furnished::Ready)
+}

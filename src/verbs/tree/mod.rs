@@ -1,0 +1,110 @@
+//! Worktrees of jobs: where they lie, making them, carrying work over, and taking them away.
+//!
+//! A tree has a row before it has a folder. Nothing here follows what stands in a worktree: its git directory and its
+//! index come from our own records. What a change may hold is the seal's business.
+
+pub mod carry;
+pub mod furnish;
+pub mod guard;
+pub mod provision;
+pub mod release;
+pub mod shown;
+
+use std::path::{Path, PathBuf};
+
+use crate::domain::frozen::TreeKind;
+use crate::error::{Code, Error, Result};
+use crate::os::git::{Author, Git};
+use crate::os::lock::Lock;
+use crate::store;
+use crate::store::job::Job;
+use crate::store::run::Run;
+use crate::store::tree::Tree;
+use crate::verbs::Ctx;
+
+/// How long a verb waits for others to be done with the repository, in milliseconds.
+const REPOSITORY_WAIT_MS: u64 = 10 * 60_000;
+
+/// The repository that the store belongs to.
+pub fn repository(ctx: &Ctx) -> Result<Git> {
+    Git::of(ctx.layout())
+        .ok_or_else(|| Error::new(Code::Git, "this store has no git repository").hint("trees and landing need one"))
+}
+
+/// The lock on whatever changes the repository: git itself races there.
+pub fn lock_repository(ctx: &Ctx) -> Result<Lock> {
+    crate::os::files::create_private_dirs(ctx.layout().root(), &ctx.layout().locks())?;
+    let path = ctx.layout().repo_lock();
+    Lock::exclusive_within(&path, REPOSITORY_WAIT_MS)?.ok_or_else(|| {
+        Error::new(Code::Git, "another process has been changing the repository for ten minutes")
+            .hint(format!("it holds {}", path.display()))
+    })
+}
+
+/// A run's branch, as a full name.
+pub fn branch(run: &Run) -> String {
+    format!("refs/heads/striatum/{}", run.name)
+}
+
+/// The pin of an attempt's commit.
+pub fn pin(run: &Run, job: &Job, attempt: u32) -> String {
+    format!("refs/striatum/{}/{}/{attempt}", run.name, job.name)
+}
+
+/// Who makes the run's own commits.
+pub fn author() -> Author {
+    Author { name: "striatum".to_owned(), email: "striatum@localhost".to_owned() }
+}
+
+/// The folder of a tree.
+pub fn folder(ctx: &Ctx, tree: &Tree) -> PathBuf {
+    ctx.layout().root().join(&tree.path)
+}
+
+/// The index that only the seal writes; it lies beside the tree, out of what the agent works in.
+pub fn index(folder: &Path) -> PathBuf {
+    let mut name = folder.as_os_str().to_owned();
+    name.push(".index");
+    PathBuf::from(name)
+}
+
+/// git for a tree, with the seal's index.
+pub fn git(ctx: &Ctx, tree: &Tree) -> Result<Git> {
+    let repository = repository(ctx)?;
+    let name = tree.git_dir.as_ref().ok_or_else(|| Error::new(Code::Bug, "a tree without its git directory"))?;
+    let folder = folder(ctx, tree);
+    Ok(Git::of_tree(&repository.git_dir().join("worktrees").join(name), &folder).with_index(&index(&folder)))
+}
+
+/// Where a job's attempt works: its tree, if it has one.
+pub fn place(ctx: &Ctx, job: &Job) -> Result<Option<PathBuf>> {
+    if job.spec.tree == TreeKind::None {
+        return Ok(None);
+    }
+    let tree = ctx.read(|read| Ok(store::tree::active(read, job.id)?))?;
+    Ok(tree.map(|tree| folder(ctx, &tree)))
+}
+
+/// The newest commit of a run; its branch is made if it is not there yet. The caller holds the repository's lock, or
+/// can live with a branch that moves on.
+pub fn tip(ctx: &Ctx, git: &Git, run: &Run) -> Result<String> {
+    let branch = branch(run);
+    if let Some(tip) = git.resolve(&branch)? {
+        return Ok(tip);
+    }
+    let run = ctx.read(|read| Ok(store::run::get(read, run.id)?))?;
+    let base = run.base.as_deref().ok_or_else(no_base)?;
+    if run.tip.as_deref().is_some_and(|tip| tip != base) {
+        let message = format!("branch {} is gone", branch.trim_start_matches("refs/heads/"));
+        return Err(Error::new(Code::Git, message).hint("its commits are pinned under refs/striatum/; make it anew"));
+    }
+    match git.move_ref(&branch, None, base) {
+        Ok(()) => Ok(base.to_owned()),
+        // Somebody else made it meanwhile.
+        Err(error) => git.resolve(&branch)?.ok_or_else(|| error.into()),
+    }
+}
+
+fn no_base() -> Error {
+    Error::new(Code::NoCommit, "the run has no commit to start from")
+}

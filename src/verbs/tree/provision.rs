@@ -1,0 +1,180 @@
+//! Giving an attempt its tree: made at the run's tip, or carried over from the attempt before.
+//!
+//! Row, then folder, then row: whatever a kill leaves is found by the row and made again.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{carry, furnish, guard, release};
+use crate::domain::event::EventType;
+use crate::domain::frozen::{NextAttempt, TreeKind};
+use crate::domain::id::JobId;
+use crate::domain::session::{TreeEvent, TreeState};
+use crate::error::Result;
+use crate::os::files;
+use crate::os::git::Git;
+use crate::store;
+use crate::store::tree::{NewTree, Tree};
+use crate::verbs::Ctx;
+use crate::verbs::flow::tell;
+use crate::verbs::settle::verify::Runner;
+use crate::verbs::work::hold::Hold;
+
+/// Where an attempt works.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// The tree's folder.
+    pub path: PathBuf,
+    /// The commit that changes are against, and that is checked out.
+    pub base: String,
+    /// Paths whose contents carry marks of a conflict between carried work and newer work of others.
+    pub conflicts: Vec<String>,
+}
+
+/// What became of making ready.
+pub enum Provided {
+    /// The job has no tree.
+    None,
+    /// There it is.
+    Ground(Ground),
+    /// It could not be made usable; why.
+    Unusable(String),
+    /// An order came meanwhile.
+    Told(String),
+}
+
+/// Makes the tree of what a session holds ready; doing it twice changes nothing.
+pub fn provide(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Provided> {
+    if hold.job.spec.tree == TreeKind::None {
+        return Ok(Provided::None);
+    }
+    let git = super::repository(ctx)?;
+    let (tree, is_new, conflicts) = match usable(ctx, &git, hold)? {
+        Some(tree) if tree.attempt == hold.lease.attempt && tree.baseline.is_some() => (tree, false, Vec::new()),
+        Some(tree) => {
+            let conflicts = carry::over(ctx, &git, hold, &tree)?;
+            (again(ctx, hold.job.id)?, false, conflicts)
+        }
+        None => (make(ctx, &git, hold)?, true, Vec::new()),
+    };
+    let path = super::folder(ctx, &tree);
+    if is_new {
+        match furnish::furnish(ctx, hold, &path, runner)? {
+            furnish::Furnished::Ready => {}
+            furnish::Furnished::Failed(why) => {
+                // The next attempt starts with setup again.
+                release::give_up(ctx, &tree, "it could not be set up")?;
+                return Ok(Provided::Unusable(why));
+            }
+            furnish::Furnished::Told(why) => {
+                release::give_up(ctx, &tree, "its setup was interrupted")?;
+                return Ok(Provided::Told(why));
+            }
+        }
+    }
+    guard::begin(ctx, &git, &tree)?;
+    let conflicts = conflicts.iter().map(|path| path.display().to_string()).collect();
+    Ok(Provided::Ground(Ground { path, base: tree.base, conflicts }))
+}
+
+fn again(ctx: &Ctx, job: JobId) -> Result<Tree> {
+    let tree = ctx.read(|read| Ok(store::tree::active(read, job)?))?;
+    tree.ok_or_else(|| crate::error::Error::new(crate::error::Code::Bug, "a tree vanished while it was being used"))
+}
+
+/// The job's active tree, if the attempt may go on in it; one that may not is retired.
+fn usable(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Option<Tree>> {
+    let Some(tree) = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))? else { return Ok(None) };
+    let path = super::folder(ctx, &tree);
+    if tree.state == TreeState::Making {
+        let _lock = super::lock_repository(ctx)?;
+        git.clear_half_made(&path)?;
+        let _ = std::fs::remove_file(super::index(&path));
+        ctx.write("tree", |tx| {
+            let state = tree.state.next(TreeEvent::Remove)?;
+            Ok(store::tree::set_state(tx, tree.id, state, Some("it was never finished"))?)
+        })?;
+        return Ok(None);
+    }
+    if !path.join(".").is_dir() {
+        release::missing(ctx, git, &tree, &hold.job)?;
+        return Ok(None);
+    }
+    let goes_on = hold.job.spec.next_attempt == NextAttempt::Continue && tree.kind == TreeKind::Own;
+    if goes_on || tree.attempt == hold.lease.attempt {
+        return Ok(Some(tree));
+    }
+    release::release(ctx, &tree, &hold.job)?;
+    Ok(None)
+}
+
+/// A new tree at the run's tip.
+fn make(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Tree> {
+    let path = free_path(ctx, hold);
+    let lock = super::lock_repository(ctx)?;
+    let tip = super::tip(ctx, git, &hold.run)?;
+    let shown = path.strip_prefix(ctx.layout().root()).unwrap_or(&path).to_string_lossy().into_owned();
+    let id = ctx.write("tree", |tx| {
+        let new = NewTree {
+            run: hold.run.id,
+            job: hold.job.id,
+            attempt: hold.lease.attempt,
+            kind: hold.job.spec.tree,
+            path: &shown,
+            base: &tip,
+        };
+        Ok(store::tree::insert(tx, &new)?)
+    })?;
+    crate::os::crash::point("tree.intended");
+    make_parent(ctx, &path)?;
+    let git_dir = git.add_worktree(&path, &tip)?;
+    crate::os::crash::point("tree.added");
+    // Other trees may be made while this one's files are written.
+    drop(lock);
+    let checked_out = Git::of_tree(&git_dir, &path);
+    checked_out.fill()?;
+    let index = super::index(&path);
+    std::fs::copy(git_dir.join("index"), &index).map_err(|error| crate::os::Fault::new("copy", &index, error))?;
+    let name = git_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    ctx.write("tree", |tx| {
+        store::tree::made(tx, id, &name)?;
+        let body = json!({"attempt": hold.lease.attempt, "kind": hold.job.spec.tree, "base": tip, "path": shown});
+        tell(tx, EventType::TreeMade, &hold.job, &body)
+    })?;
+    crate::os::crash::point("tree.made");
+    again(ctx, hold.job.id)
+}
+
+/// Where the trees of a run stand.
+fn home(ctx: &Ctx, hold: &Hold) -> PathBuf {
+    let Some(dir) = hold.run.spec.tree.dir.as_deref() else { return ctx.layout().worktrees(&hold.run.name) };
+    let folder = match dir.strip_prefix("~/") {
+        Some(rest) => std::env::home_dir().unwrap_or_default().join(rest),
+        None => ctx.layout().project().join(dir),
+    };
+    folder.join(&hold.run.name)
+}
+
+/// A path that nothing stands at: a tree that was kept is not disturbed.
+fn free_path(ctx: &Ctx, hold: &Hold) -> PathBuf {
+    let home = home(ctx, hold);
+    let name = format!("{}.{}", hold.job.name, hold.lease.attempt);
+    let mut path = home.join(&name);
+    let mut number = 1;
+    while path.symlink_metadata().is_ok() {
+        number += 1;
+        path = home.join(format!("{name}.{number}"));
+    }
+    path
+}
+
+fn make_parent(ctx: &Ctx, path: &Path) -> Result<()> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    if parent.starts_with(ctx.layout().root()) {
+        files::create_private_dirs(ctx.layout().root(), parent)?;
+    } else {
+        std::fs::create_dir_all(parent).map_err(|error| crate::os::Fault::new("create", parent, error))?;
+    }
+    Ok(())
+}
