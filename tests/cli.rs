@@ -12,6 +12,8 @@ mod await_work;
 mod causes;
 #[path = "cli/control.rs"]
 mod control;
+#[path = "cli/diff.rs"]
+mod diff;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[path = "cli/drive.rs"]

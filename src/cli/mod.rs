@@ -7,6 +7,7 @@ mod call;
 mod config;
 mod control;
 mod dashboard;
+mod diff;
 mod doctor;
 mod drive;
 mod events;
@@ -98,6 +99,8 @@ enum Verb {
     Job(job::Job),
     /// Show what an agent printed
     Logs(logs::Logs),
+    /// Show what a run, a job or an attempt changed
+    Diff(diff::Diff),
     /// Show what happened
     Events(events::Events),
     /// Verify the log
@@ -186,6 +189,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Inbox(verb) => verb.run(session, output),
         Verb::Job(verb) => verb.run(session, output),
         Verb::Logs(verb) => verb.run(session, output),
+        Verb::Diff(verb) => verb.run(session, output),
         Verb::Events(verb) => verb.run(session, output),
         Verb::Dashboard(verb) => verb.run(session, output),
         Verb::Doctor(verb) => verb.run(session, output),

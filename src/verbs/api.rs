@@ -112,6 +112,7 @@ verbs! {
     "run_graph" Anyone read::graph::GraphRequest => read::graph::GraphReport, read::graph::graph;
     "run_explain" Anyone read::explain::ExplainRequest => read::explain::ExplainReport, read::explain::explain;
     "job_show" Anyone read::job::JobRequest => read::job::JobReport, read::job::show;
+    "diff" Anyone read::diff::DiffRequest => read::diff::DiffReport, read::diff::diff;
     "logs" Anyone read::logs::LogsRequest => read::logs::LogsReport, read::logs::logs;
     "supervise_logs" Anyone read::logs::HelperLogsRequest => read::logs::LogsReport, read::logs::helper_logs;
     "events" Anyone read::events::EventsRequest => read::events::EventsReport, read::events::events;

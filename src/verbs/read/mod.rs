@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod dashboard;
+pub mod diff;
 pub mod doctor;
 pub mod events;
 pub mod explain;
