@@ -96,7 +96,7 @@ pub struct InboxReport {
 pub fn inbox(ctx: &Ctx, request: &InboxRequest) -> Result<InboxReport> {
     ctx.read(|read| {
         let looks = match &request.run {
-            Some(name) => vec![look(ctx, read, find::named(read, name)?.id)?],
+            Some(name) => vec![look(ctx, read, find::named(read, name)?)?],
             None => live(ctx, read)?,
         };
         let lanes = request.run.is_none();
@@ -106,7 +106,7 @@ pub fn inbox(ctx: &Ctx, request: &InboxRequest) -> Result<InboxReport> {
 
 /// Looks at every live run, oldest first.
 pub fn live(ctx: &Ctx, read: &Connection) -> Result<Vec<Look>> {
-    store::run::live(read, RUNS)?.into_iter().map(|run| look(ctx, read, run.id)).collect()
+    store::run::live(read, RUNS)?.into_iter().map(|run| look(ctx, read, run)).collect()
 }
 
 /// What waits in some runs, and every parked lane when asked for.

@@ -254,7 +254,7 @@ pub struct JobReport {
 pub fn show(ctx: &Ctx, request: &JobRequest) -> Result<JobReport> {
     ctx.read(|read| {
         let run = find::for_reading(ctx, read, request.run.as_deref())?;
-        let look = look(ctx, read, run.id)?;
+        let look = look(ctx, read, run)?;
         let job = explain::named(read, &look.run, &request.job)?;
         report(ctx, read, &look, &job)
     })
