@@ -35,10 +35,11 @@ mod work;
 mod workflow;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::Result;
 use call::Session;
@@ -157,7 +158,7 @@ pub fn main() -> ExitCode {
         Some(crate::verbs::supervise::start::HELPER_VERB) => return supervise::helper(&words),
         _ => {}
     }
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match parse(&words) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&in_full(error, &words), &words),
     };
@@ -167,6 +168,13 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => output.error(&error),
     }
+}
+
+/// Reads the words. The tree of commands is kept until the process ends, which is soon: freeing it is work.
+fn parse(words: &[OsString]) -> std::result::Result<Cli, clap::Error> {
+    let mut command = ManuallyDrop::new(Cli::command());
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Help is told in full only when it is asked for.
