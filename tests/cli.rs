@@ -24,6 +24,8 @@ mod ends;
 mod freshness;
 #[path = "cli/gate.rs"]
 mod gate;
+#[path = "cli/gc.rs"]
+mod gc;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/job.rs"]

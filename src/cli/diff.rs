@@ -56,9 +56,7 @@ fn stat_text(report: &DiffReport) -> String {
         format!("{:>6} {:>6}  {path}\n", count(file.added, '+'), count(file.removed, '-'))
     };
     let mut text: String = report.files.iter().map(line).collect();
-    let sum = |lines: fn(&FileDiff) -> Option<u64>| -> u64 {
-        report.files.iter().filter_map(lines).sum()
-    };
+    let sum = |lines: fn(&FileDiff) -> Option<u64>| -> u64 { report.files.iter().filter_map(lines).sum() };
     let (added, removed) = (sum(|file| file.added), sum(|file| file.removed));
     text.push_str(&format!("{} files, +{added} -{removed}\n", report.files.len()));
     text

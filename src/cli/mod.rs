@@ -4,6 +4,7 @@
 
 mod audit;
 mod call;
+mod clean;
 mod config;
 mod control;
 mod dashboard;
@@ -83,6 +84,10 @@ pub struct Globals {
 enum Verb {
     /// Set up striatum in this repository, with a first workflow
     Init(init::Init),
+    /// Take striatum's state away, and list what stays
+    Uninit(clean::Uninit),
+    /// List what ended runs have left, and take it away with --yes
+    Gc(clean::Gc),
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
     /// Let the commands run that config.toml and workflows name
@@ -189,6 +194,8 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Init(init) => init.run(session, output),
+        Verb::Uninit(verb) => verb.run(session, output),
+        Verb::Gc(verb) => verb.run(session, output),
         Verb::Quickstart(quickstart) => quickstart.run(session, output),
         Verb::Trust(trust) => trust.run(session, output),
         Verb::Completion(completion) => completion.run(output),

@@ -96,6 +96,25 @@ pub fn there(read: &Connection, run: RunId) -> StoreResult<Vec<Tree>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const OF_ENDED: &str = "SELECT tree.* FROM run JOIN tree ON tree.run_id = run.id
+  WHERE tree.state <> 'removed' AND run.state IN ('completed', 'failed', 'canceled') ORDER BY tree.id";
+
+/// Trees of runs that have ended, oldest first.
+pub fn of_ended_runs(read: &Connection) -> StoreResult<Vec<Tree>> {
+    let mut statement = read.prepare_cached(OF_ENDED)?;
+    let rows = statement.query_map([], tree_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const PATHS: &str = "SELECT path FROM tree WHERE state <> 'removed'";
+
+/// Where every tree stands that has not been taken away.
+pub fn paths(read: &Connection) -> StoreResult<Vec<String>> {
+    let mut statement = read.prepare_cached(PATHS)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const MADE: &str = "UPDATE tree SET state = 'active', git_dir = :dir WHERE id = :id";
 
 /// It is there.

@@ -66,7 +66,9 @@ macro_rules! verbs {
 
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{answer, config, gate, give, init, lane, read, request, review, session, take, trust, work, workflow};
+use super::{
+    answer, config, gate, gc, give, init, lane, read, request, review, session, take, trust, uninit, work, workflow,
+};
 
 verbs! {
     "init" Operator init::InitRequest => init::InitReport, init::init;
@@ -92,6 +94,8 @@ verbs! {
     "gate_reject" Person gate::RejectRequest => gate::DecideReport, gate::reject;
     "gate_skip" Person gate::SkipRequest => gate::DecideReport, gate::skip;
     "answer" Person answer::AnswerRequest => answer::AnswerReport, answer::answer;
+    "gc" Operator gc::GcRequest => gc::GcReport, gc::gc;
+    "uninit" Operator uninit::UninitRequest => uninit::UninitReport, uninit::uninit;
     "take" Person take::TakeRequest => take::TakeReport, take::take;
     "give" Person give::GiveRequest => give::GiveReport, give::give;
     "review_override_verdict" Person review::OverrideRequest => review::OverrideReport, review::override_verdict;

@@ -8,6 +8,7 @@ pub mod config;
 pub mod ctx;
 pub mod flow;
 pub mod gate;
+pub mod gc;
 pub mod give;
 pub mod init;
 pub mod lane;
@@ -23,6 +24,7 @@ pub mod supervise;
 pub mod take;
 pub mod tree;
 pub mod trust;
+pub mod uninit;
 pub mod work;
 pub mod workflow;
 

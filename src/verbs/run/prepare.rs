@@ -88,6 +88,7 @@ pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
         hash: hash(&snapshot),
         trust: trust::admit(ctx, &snapshot, how)?,
         base: base(ctx, request, &snapshot)?,
+        taken: taken(ctx, &snapshot)?,
         origins: texts.origins(&files),
         snapshot,
     };
@@ -104,6 +105,8 @@ struct Frozen {
     /// The same without their values.
     trust_hash: String,
     base: Option<Base>,
+    /// Run numbers that references of an earlier store bear.
+    taken: i64,
     origins: Vec<Origin>,
 }
 
@@ -147,6 +150,22 @@ fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Opti
     Ok(Some(Base { commit: Some(commit), uncommitted: uncommitted() }))
 }
 
+/// The highest number of a run of this workflow whose branch or pins are in the repository, whatever became of the
+/// store that made them.
+fn taken(ctx: &Ctx, snapshot: &Snapshot) -> Result<i64> {
+    let needs_trees = snapshot.jobs.iter().any(|job| job.tree != TreeKind::None);
+    let Some(git) = Git::of(ctx.layout()).filter(|_| needs_trees) else { return Ok(0) };
+    let mut highest = 0;
+    for prefix in ["refs/heads/striatum/", "refs/striatum/"] {
+        for name in git.references(prefix)? {
+            let run = name.trim_start_matches(prefix).split('/').next().unwrap_or_default();
+            let number = run.strip_prefix(&snapshot.run.workflow).and_then(|rest| rest.strip_prefix('-'));
+            highest = highest.max(number.and_then(|number| number.parse().ok()).unwrap_or(0));
+        }
+    }
+    Ok(highest)
+}
+
 /// A repository in which work trees can be made.
 fn ready(git: &Git) -> Result<()> {
     let version = crate::os::git::version()?;
@@ -182,7 +201,13 @@ fn check_supported(snapshot: &Snapshot) -> Result<()> {
 fn insert(tx: &Writing<'_>, frozen: &Frozen) -> Result<String> {
     let Frozen { snapshot, hash, .. } = frozen;
     let base = frozen.base.as_ref().and_then(|base| base.commit.as_deref());
-    let new = NewRun { workflow: &snapshot.run.workflow, spec: &snapshot.run, trust: Some(&frozen.trust), base };
+    let new = NewRun {
+        workflow: &snapshot.run.workflow,
+        spec: &snapshot.run,
+        trust: Some(&frozen.trust),
+        base,
+        taken: frozen.taken,
+    };
     let (run, name) = store::run::insert(tx, &new)?;
     let generation = Generation { number: 1, hash, body: snapshot, reason: "prepare" };
     store::frozen::insert(tx, run, &generation)?;

@@ -8,8 +8,8 @@ use crate::domain::event::EventType;
 use crate::domain::frozen::TreeKind;
 use crate::domain::run::RunState;
 use crate::domain::session::{TreeEvent, TreeState};
-use crate::error::Result;
-use crate::os::git::Git;
+use crate::error::{Code, Error, Result};
+use crate::os::git::{Git, NewCommit};
 use crate::store;
 use crate::store::job::Job;
 use crate::store::run::Run;
@@ -117,6 +117,24 @@ fn is_reachable(git: &Git, run: &Run, job: &Job, tree: &Tree, head: &str) -> Res
 
 fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
+}
+
+/// Takes a tree away although something in it was never sealed; everything in it is kept as a pinned commit, which is
+/// returned.
+pub fn discard(ctx: &Ctx, tree: &Tree, job: &Job, why: &str) -> Result<String> {
+    let repository = super::repository(ctx)?;
+    let run = ctx.read(|read| Ok(store::run::get(read, tree.run)?))?;
+    let own = super::git(ctx, tree)?;
+    let held = own.snapshot().map_err(|error| Error::new(Code::Git, format!("{}: {error}", tree.path)))?;
+    let author = super::author();
+    let message = format!("What was left of {} attempt {}\n\n{why}\n", job.name, tree.attempt);
+    let at = ctx.clock.now().0.div_euclid(1000);
+    let new = NewCommit { tree: &held, parents: &[&tree.base], message: &message, author: &author, at };
+    let commit = repository.commit(&new)?;
+    let pin = format!("{}-left-{}", super::pin(&run, job, tree.attempt), tree.id);
+    repository.move_ref(&pin, None, &commit)?;
+    remove(ctx, &repository, tree, job)?;
+    Ok(pin)
 }
 
 fn remove(ctx: &Ctx, repository: &Git, tree: &Tree, job: &Job) -> Result<()> {
