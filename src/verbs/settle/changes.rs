@@ -43,7 +43,16 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
     }
     let tree = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))?;
     let tree = tree.ok_or_else(|| Error::new(Code::Git, format!("the work tree of {} is gone", hold.job.name)))?;
-    let mut refused = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree)?;
+    let folder = tree::folder(ctx, &tree);
+    if !tree::is_there(&folder) {
+        let what = format!("{}: {} is gone", Violation::WorktreeRequired.word(), folder.display());
+        return Ok(Look::Refused(vec![what]));
+    }
+    let mut refused = match tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree)? {
+        // Nothing is listed with settings that may name commands of the agent's.
+        trespasses if trespasses.obeyed => return Ok(Look::Refused(trespasses.said)),
+        trespasses => trespasses.said,
+    };
     let listed = if tree.kind == TreeKind::Own {
         match list(ctx, hold, &tree)? {
             Ok(listed) => {
@@ -71,6 +80,7 @@ pub fn list(ctx: &Ctx, hold: &Hold, tree: &Tree) -> Result<std::result::Result<L
     let held = match git.snapshot() {
         Ok(held) => held,
         Err(Unlistable::Embedded { path }) => return Ok(Err(Refused { path, why: Violation::SubmoduleRefused })),
+        Err(Unlistable::Unreadable { path }) => return Ok(Err(Refused { path, why: Violation::ModeRefused })),
         Err(Unlistable::Git(error)) => return Err(error.into()),
     };
     let changes = git.changes(&tree.base, &held)?;

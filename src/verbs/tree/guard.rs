@@ -16,13 +16,23 @@ pub fn begin(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<()> {
     ctx.write("tree", |tx| Ok(store::tree::set_baseline(tx, tree.id, &baseline)?))
 }
 
-/// What changed around a tree since its attempt began, each path with its word.
-pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<Vec<String>> {
-    let Some(before) = tree.baseline.clone() else { return Ok(Vec::new()) };
+/// What changed around a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trespasses {
+    /// Each path with its word.
+    pub said: Vec<String>,
+    /// Some of it is what git obeys: settings, hooks, attributes.
+    pub obeyed: bool,
+}
+
+/// What changed around a tree since its attempt began.
+pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<Trespasses> {
+    let Some(before) = tree.baseline.clone() else { return Ok(Trespasses::default()) };
     let before: Baseline = serde_json::from_value(before)?;
     let (settings, paths) = before.differences(&git.baseline(FOLDER)?);
+    let obeyed = !settings.is_empty();
     let protected = settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word()));
     let project = ctx.layout().project().display().to_string();
     let foreign = paths.into_iter().map(|path| format!("{}: {path} in {project}", Violation::ForeignWrite.word()));
-    Ok(protected.chain(foreign).collect())
+    Ok(Trespasses { said: protected.chain(foreign).collect(), obeyed })
 }
