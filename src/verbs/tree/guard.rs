@@ -2,6 +2,10 @@
 //!
 //! It sees that something changed, not who did it; nothing is put back.
 
+use serde_json::json;
+
+use crate::domain::event::EventType;
+use crate::domain::frozen::ForeignWrite;
 use crate::domain::scope::Violation;
 use crate::error::Result;
 use crate::os::git::{Baseline, Git};
@@ -9,6 +13,8 @@ use crate::os::layout::FOLDER;
 use crate::store;
 use crate::store::tree::Tree;
 use crate::verbs::Ctx;
+use crate::verbs::flow::tell;
+use crate::verbs::work::hold::Hold;
 
 /// Remembers what surrounds a tree when its attempt begins.
 pub fn begin(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<()> {
@@ -16,13 +22,31 @@ pub fn begin(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<()> {
     ctx.write("tree", |tx| Ok(store::tree::set_baseline(tx, tree.id, &baseline)?))
 }
 
-/// What changed around a tree since its attempt began, each path with its word.
-pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<Vec<String>> {
+/// What changed around a tree since its attempt began, each path with its word, as far as it keeps the attempt from
+/// being sealed.
+pub fn trespasses(ctx: &Ctx, git: &Git, hold: &Hold, tree: &Tree) -> Result<Vec<String>> {
     let Some(before) = tree.baseline.clone() else { return Ok(Vec::new()) };
     let before: Baseline = serde_json::from_value(before)?;
     let (settings, paths) = before.differences(&git.baseline(FOLDER)?);
+    let paths = if hold.run.spec.tree.foreign_write == ForeignWrite::Tell {
+        told(ctx, hold, &paths)?;
+        Vec::new()
+    } else {
+        paths
+    };
     let protected = settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word()));
     let project = ctx.layout().project().display().to_string();
     let foreign = paths.into_iter().map(|path| format!("{}: {path} in {project}", Violation::ForeignWrite.word()));
     Ok(protected.chain(foreign).collect())
+}
+
+/// Notes in the log what changed in the checkout meanwhile.
+fn told(ctx: &Ctx, hold: &Hold, paths: &[String]) -> Result<()> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<&String> = paths.iter().take(20).collect();
+    let body = json!({"attempt": hold.lease.attempt, "saw": Violation::ForeignWrite.word(), "paths": shown,
+        "count": paths.len()});
+    ctx.write("settle", |tx| tell(tx, EventType::ObservationRecorded, &hold.job, &body))
 }
