@@ -475,6 +475,14 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// The two commits of a range under review.
+    pub fn reviewed_range(&self) -> Option<(&str, &str)> {
+        match &self.reviews {
+            Some(Reviews::Range(range)) => range.split_once(".."),
+            Some(Reviews::Job(_)) | None => None,
+        }
+    }
+
     /// The reviewed job's name, when this is a review of one.
     pub fn reviewed_job(&self) -> Option<&str> {
         match &self.reviews {

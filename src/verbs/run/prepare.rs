@@ -9,7 +9,7 @@ use super::files::{Files, Folder, Origin};
 pub use super::files::{invalid, load, source, user_config};
 use super::outlook;
 use crate::domain::event::EventType;
-use crate::domain::frozen::{Autonomy, JobType, Snapshot, TreeKind};
+use crate::domain::frozen::{Autonomy, JobType, Reviews, Snapshot, TreeKind};
 use crate::domain::id::JobId;
 use crate::domain::workflow::trusted;
 use crate::domain::workflow::{Fault, freeze, hash};
@@ -80,8 +80,9 @@ pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
     let files = Files::read(ctx, &request.workflow)?;
     let definition = files.define(ctx, request.constrained)?;
     let texts = Folder::new(ctx.layout().root());
-    let snapshot = freeze(&definition, &request.params, &texts).map_err(invalid)?;
+    let mut snapshot = freeze(&definition, &request.params, &texts).map_err(invalid)?;
     check_supported(&snapshot)?;
+    fix_ranges(ctx, &mut snapshot)?;
     let how = trust::check_files(ctx, &files, &definition, request.trust_hash.as_deref())?;
     let frozen = Frozen {
         trust_hash: trusted::hash(&trusted::of_definition(&definition)),
@@ -164,6 +165,21 @@ fn taken(ctx: &Ctx, snapshot: &Snapshot) -> Result<i64> {
         }
     }
     Ok(highest)
+}
+
+/// What a review of a range looks at is fixed now: names move, commits don't.
+fn fix_ranges(ctx: &Ctx, snapshot: &mut Snapshot) -> Result<()> {
+    for job in &mut snapshot.jobs {
+        let Some((from, to)) = job.reviewed_range() else { continue };
+        let git = Git::of(ctx.layout())
+            .ok_or_else(|| Error::new(Code::Git, format!("job {} reviews commits, and there is no git", job.id)))?;
+        let commit = |name: &str| {
+            let missing = || Error::new(Code::NotFound, format!("job {} reviews {name}, which is no commit", job.id));
+            git.resolve(if name.is_empty() { "HEAD" } else { name })?.ok_or_else(missing)
+        };
+        job.reviews = Some(Reviews::Range(format!("{}..{}", commit(from)?, commit(to)?)));
+    }
+    Ok(())
 }
 
 /// A repository in which work trees can be made.
