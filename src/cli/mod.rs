@@ -1,6 +1,6 @@
 //! The command line: parse words, call one verb, render its report.
 //!
-//! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
+//! It decides nothing. Hidden verbs (helpers and their shims) and git's hooks are matched before clap is built.
 
 mod audit;
 mod call;
@@ -15,6 +15,7 @@ mod events;
 mod gate;
 mod go;
 mod help;
+mod hook;
 mod inbox;
 mod init;
 mod job;
@@ -26,6 +27,7 @@ mod person;
 mod quickstart;
 mod review;
 mod run;
+mod scope_check;
 mod session;
 mod status;
 mod summary;
@@ -148,6 +150,11 @@ enum Verb {
     /// Check, show, draw and write workflows
     #[command(subcommand)]
     Workflow(workflow::Workflow),
+    /// Say what the seal would refuse in this job's work tree
+    ScopeCheck(scope_check::ScopeCheck),
+    /// Install git hooks, and what they call
+    #[command(subcommand)]
+    Hook(hook::Hook),
     /// What holds here, where it comes from, and what may be written
     #[command(subcommand)]
     Config(config::Config),
@@ -162,6 +169,9 @@ pub fn main() -> ExitCode {
         }
         Some(crate::verbs::supervise::start::HELPER_VERB) => return supervise::helper(&words),
         _ => {}
+    }
+    if let Some(code) = hook::called(words.get(1..).unwrap_or_default()) {
+        return code;
     }
     let cli = match parse(&words) {
         Ok(cli) => cli,
@@ -222,6 +232,8 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Lane(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
+        Verb::ScopeCheck(verb) => verb.run(session, output),
+        Verb::Hook(verb) => verb.run(session, output),
     }
 }
 

@@ -560,20 +560,21 @@ fn job_row(row: &Row<'_>) -> rusqlite::Result<Job> {
     })
 }
 
+// By number: a hundred lines of names to look up are felt. Both statements above list the columns in this order.
 fn line_row(row: &Row<'_>) -> rusqlite::Result<JobLine> {
     Ok(JobLine {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        kind: row.get("type")?,
-        role: row.get("role")?,
-        lane: row.get("lane")?,
-        state: row.get("state")?,
-        phase: row.get("phase")?,
-        reason: row.get("reason")?,
-        settled: row.get("settled")?,
-        unmet: row.get("unmet")?,
-        attempt: row.get("attempt")?,
-        strikes: row.get("strikes")?,
-        changed_at: row.get("changed_at")?,
+        id: row.get(0)?,
+        name: row.get(1)?,
+        kind: row.get(2)?,
+        role: row.get(3)?,
+        lane: row.get(4)?,
+        state: row.get(5)?,
+        phase: row.get(6)?,
+        reason: row.get(7)?,
+        settled: row.get(8)?,
+        unmet: row.get(9)?,
+        attempt: row.get(10)?,
+        strikes: row.get(11)?,
+        changed_at: row.get(12)?,
     })
 }

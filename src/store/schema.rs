@@ -91,7 +91,9 @@ fn bare(text: &str) -> String {
 
 /// Where the comment of a line starts, if it has one; two dashes inside quotes are none.
 fn comment(line: &str) -> Option<usize> {
-    line.match_indices("--").map(|(start, _)| start).find(|start| line[..*start].matches('\'').count() % 2 == 0)
+    line.match_indices("--")
+        .map(|(start, _)| start)
+        .find(|start| line[..*start].matches('\'').count().is_multiple_of(2))
 }
 
 fn fill(tx: &Transaction<'_>, made_at: i64) -> Result<(), StoreError> {

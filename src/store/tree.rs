@@ -95,6 +95,15 @@ pub fn active(read: &Connection, job: JobId) -> StoreResult<Option<Tree>> {
     Ok(read.prepare_cached(ACTIVE)?.query_row(named_params! {":job": job}, tree_row).optional()?)
 }
 
+const LIVE: &str = "SELECT * FROM tree WHERE state IN ('making', 'active') ORDER BY job_id";
+
+/// Every tree that attempts work in, or will.
+pub fn live(read: &Connection) -> StoreResult<Vec<Tree>> {
+    let mut statement = read.prepare_cached(LIVE)?;
+    let rows = statement.query_map([], tree_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const NEWEST: &str = "SELECT * FROM tree WHERE job_id = :job ORDER BY id DESC LIMIT 1";
 
 /// The newest tree of a job, whatever became of it.

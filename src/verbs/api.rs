@@ -67,7 +67,8 @@ macro_rules! verbs {
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
-    answer, config, gate, gc, give, init, lane, read, request, review, session, take, trust, uninit, work, workflow,
+    answer, config, gate, gc, give, hook, init, lane, read, request, review, scope_check, session, take, trust, uninit,
+    work, workflow,
 };
 
 verbs! {
@@ -129,6 +130,10 @@ verbs! {
     "workflow_graph" Anyone workflow::GraphRequest => workflow::GraphReport, workflow::graph;
     "workflow_generate" Anyone workflow::GenerateRequest => workflow::TextReport, workflow::generate;
     "workflow_import" Anyone workflow::ImportRequest => workflow::TextReport, workflow::import;
+    "scope_check" Anyone scope_check::ScopeRequest => scope_check::ScopeReport, scope_check::check;
+    "hook_install" Operator hook::install::InstallRequest => hook::install::HooksReport, hook::install::install;
+    "hook_uninstall" Operator hook::install::UninstallRequest => hook::install::HooksReport, hook::install::uninstall;
+    "hook_print" Anyone hook::install::PrintRequest => hook::install::PrintReport, hook::install::print;
     "config_show" Anyone config::ShowRequest => config::ShowReport, config::show;
     "config_schema" Anyone config::SchemaRequest => Value, config::schema;
 }

@@ -53,3 +53,46 @@ fn a_job_that_changed_nothing_is_told_so() {
     let error = repo.striatum(&["diff", "review"]).exits(2).stderr;
     assert!(error.contains("review has changed nothing"), "{error}");
 }
+
+#[test]
+fn a_review_of_existing_commits_gets_them_as_a_patch_and_checked_out() {
+    let repo = TestRepo::new();
+    repo.write("src/a.txt", "one\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "-qm", "one"]);
+    repo.write("src/a.txt", "two\n");
+    repo.git(&["commit", "-qam", "two"]);
+    repo.git(&["branch", "feature"]);
+    repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    repo.workflow(
+        "w",
+        r#"
+[lanes.critic]
+command = ["sh", "-c", "grep -q two src/a.txt && grep -q '^+two' ${inputs}/range/change.patch && striatum work verdict accept"]
+[[jobs]]
+id = "look"
+lane = "critic"
+reviews = { range = "main..feature" }
+objective = "Look"
+"#,
+    );
+    repo.git(&["branch", "-M", "main"]);
+    repo.start("w");
+    repo.drive().ok();
+    assert_eq!(repo.read("src/a.txt"), "one\n");
+}
+
+#[test]
+fn a_range_that_is_none_is_refused_before_anything_is_made() {
+    let repo = TestRepo::new();
+    repo.write("a.txt", "one\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "-qm", "one"]);
+    repo.workflow(
+        "w",
+        "[lanes.h]\nmode = \"human\"\n[[jobs]]\nid = \"look\"\nlane = \"h\"\nreviews = { range = \"nowhere..HEAD\" }\nobjective = \"x\"\n",
+    );
+    repo.trust();
+    let error = repo.json(&["run", "prepare", "-w", "w"]).refused(2, "not_found");
+    assert!(error["message"].as_str().unwrap().contains("nowhere, which is no commit"), "{error}");
+}

@@ -6,12 +6,14 @@
 mod commit;
 mod merge;
 mod snapshot;
+mod staged;
 mod state;
 mod worktree;
 
 pub use commit::{Author, NewCommit};
 pub use merge::Merged;
 pub use snapshot::Unlistable;
+pub use staged::HooksFolder;
 pub use state::{Baseline, Dirt};
 
 use std::ffi::OsStr;
@@ -82,6 +84,13 @@ impl Git {
         layout.repository().map(Git::of_repository)
     }
 
+    /// The work tree that the search for a layout's repository started in: a linked one, or else the main one.
+    pub fn here(layout: &Layout) -> Option<Git> {
+        let repository = layout.repository()?;
+        let linked = repository.linked.as_ref().map(|linked| Git::of_tree(&linked.git_dir, &linked.top));
+        Some(linked.unwrap_or_else(|| Git::of_repository(repository)))
+    }
+
     fn of_repository(repository: &Repository) -> Git {
         Git { git_dir: repository.common_dir.clone(), work_tree: repository.work_tree.clone(), index: None }
     }
@@ -108,6 +117,33 @@ impl Git {
 
     /// A git command for this repository, without arguments yet: scrubbed, silent, no prompt, no optional lock.
     pub fn command(&self) -> Command {
+        let mut command = self.scrubbed();
+        let quiet = [
+            "core.fsmonitor=false",
+            "core.hooksPath=/dev/null",
+            "core.pager=cat",
+            "diff.external=",
+            "protocol.ext.allow=never",
+            "core.splitIndex=false",
+            "core.untrackedCache=false",
+            "advice.addEmbeddedRepo=false",
+            "i18n.commitEncoding=UTF-8",
+            "gc.auto=0",
+            "maintenance.auto=false",
+        ];
+        command.args(quiet.iter().flat_map(|setting| ["-c", setting]));
+        command
+    }
+
+    /// The output of a command that is asked what the settings say, and so gets none of ours. Only for commands that
+    /// run nothing.
+    fn obedient(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
+        let output = self.scrubbed().args(args).output().map_err(|error| self.not_started(error))?;
+        succeeded(args, output)
+    }
+
+    /// A git command for this repository with an environment that leads it nowhere else.
+    fn scrubbed(&self) -> Command {
         let mut command = Command::new("git");
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_gits(name)) {
             command.env_remove(name);
@@ -125,20 +161,6 @@ impl Git {
             option.push(tree);
             command.arg(option).current_dir(tree);
         }
-        let quiet = [
-            "core.fsmonitor=false",
-            "core.hooksPath=/dev/null",
-            "core.pager=cat",
-            "diff.external=",
-            "protocol.ext.allow=never",
-            "core.splitIndex=false",
-            "core.untrackedCache=false",
-            "advice.addEmbeddedRepo=false",
-            "i18n.commitEncoding=UTF-8",
-            "gc.auto=0",
-            "maintenance.auto=false",
-        ];
-        command.args(quiet.iter().flat_map(|setting| ["-c", setting]));
         command
     }
 

@@ -103,9 +103,13 @@ impl Git {
     /// git is missing, or failed.
     pub fn changes(&self, from: &str, to: &str) -> Result<Vec<Change>, GitError> {
         let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=none"];
-        let listed = self.ask(&[&args[..], &[from, to, "--"]].concat())?;
-        parse(&listed).ok_or_else(|| GitError::Failed {
-            verb: "diff-tree".to_owned(),
+        self.raw(&[&args[..], &[from, to, "--"]].concat())
+    }
+
+    /// Raw differences, as a command lists them that was asked for `-z --raw`.
+    pub(super) fn raw(&self, args: &[&str]) -> Result<Vec<Change>, GitError> {
+        parse(&self.ask(args)?).ok_or_else(|| GitError::Failed {
+            verb: args.first().copied().unwrap_or_default().to_owned(),
             said: "its output was not understood".to_owned(),
         })
     }

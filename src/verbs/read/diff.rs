@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::frozen::TreeKind;
 use crate::error::{Code, Error, Result};
 use crate::os::git::Git;
 use crate::store;
@@ -145,7 +146,7 @@ fn of_job(ctx: &Ctx, git: &Git, job: &Job) -> Result<Ends> {
 /// The tree of a job as it stands, listed without touching the index that the seal uses.
 fn at_work(ctx: &Ctx, git: &Git, job: &Job) -> Result<Option<Ends>> {
     let Some(row) = ctx.read(|read| Ok(store::tree::active(read, job.id)?))? else { return Ok(None) };
-    if row.git_dir.is_none() {
+    if row.git_dir.is_none() || row.kind != TreeKind::Own {
         return Ok(None);
     }
     let folder = tree::folder(ctx, &row);

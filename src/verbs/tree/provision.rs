@@ -127,7 +127,10 @@ fn usable(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Option<Tree>> {
 fn make(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Tree> {
     let path = free_path(ctx, hold);
     let lock = super::lock_repository(ctx)?;
-    let tip = super::tip(ctx, git, &hold.run)?;
+    let tip = match hold.job.spec.reviewed_range() {
+        Some((_, newer)) => newer.to_owned(),
+        None => super::tip(ctx, git, &hold.run)?,
+    };
     let shown = path.strip_prefix(ctx.layout().root()).unwrap_or(&path).to_string_lossy().into_owned();
     let id = ctx.write("tree", |tx| {
         let new = NewTree {
