@@ -31,7 +31,7 @@ use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::ctx::LOG_AT_REST;
 use crate::verbs::read::ways;
-use crate::verbs::{Ctx, trust};
+use crate::verbs::{Ctx, tree, trust};
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -134,6 +134,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     let report = driver.run()?;
     driver.finish(request.stop_lanes)?;
     driver.let_lanes_end()?;
+    tree::release::at_end(ctx, run.id)?;
     drop(marker);
     ctx.store()?.checkpoint_over(LOG_AT_REST)?;
     Ok(report)
