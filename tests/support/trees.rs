@@ -75,7 +75,7 @@ impl TestRepo {
     /// Everything that must hold of the repository after a run: sound, and the checkout as the user left it.
     #[track_caller]
     pub fn check_repository(&self) {
-        let output = self.git(&["fsck", "--strict", "--no-dangling"]);
+        let output = self.git(&["-c", "core.fsmonitor=false", "fsck", "--strict", "--no-dangling"]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "git fsck: {said}");
         assert!(!said.contains("error") && !said.contains("missing"), "git fsck: {said}");
