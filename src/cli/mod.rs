@@ -170,11 +170,10 @@ pub fn main() -> ExitCode {
         Some(crate::verbs::supervise::start::HELPER_VERB) => return supervise::helper(&words),
         _ => {}
     }
-    let cli = match parse(&words) {
     if let Some(code) = hook::called(words.get(1..).unwrap_or_default()) {
         return code;
     }
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match parse(&words) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&in_full(error, &words), &words),
     };

@@ -67,9 +67,8 @@ macro_rules! verbs {
 use super::run::{amend, control, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
-    answer, config, gate, gc, give, init, lane, read, request, review, session, take, trust, uninit, work, workflow,
-    answer, config, gate, give, hook, init, lane, read, request, review, scope_check, session, take, trust, work,
-    workflow,
+    answer, config, gate, gc, give, hook, init, lane, read, request, review, scope_check, session, take, trust, uninit,
+    work, workflow,
 };
 
 verbs! {

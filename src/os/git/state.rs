@@ -23,8 +23,6 @@ pub struct Dirt {
 /// A checkout and a repository's settings at one moment, for comparing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// The commit that was checked out.
-    pub head: Option<String>,
     /// Uncommitted paths, as text that may have lost bytes: it is only for comparing and showing.
     pub dirt: BTreeMap<String, Dirt>,
     /// Every local setting but those of branches, by key; values as hashes.
@@ -87,7 +85,6 @@ impl Git {
     pub fn baseline(&self, without: &str) -> Result<Baseline, GitError> {
         let mut baseline = Baseline { settings: self.settings()?, obeyed: self.obeyed(), ..Baseline::default() };
         if self.work_tree.is_some() {
-            baseline.head = self.head()?;
             baseline.dirt = self.dirt(without)?;
         }
         Ok(baseline)
@@ -135,19 +132,13 @@ impl Git {
         Ok(settings.into_iter().map(|(key, hash)| (key, hashed(hash))).collect())
     }
 
-    /// What git obeys beside its settings.
+    /// What git obeys beside its settings. Other files in `info` are git's own, written by its upkeep.
     fn obeyed(&self) -> BTreeMap<String, (u64, i64, u64)> {
-        let mut found = BTreeMap::new();
-        for folder in ["hooks", "info"] {
-            let Ok(entries) = std::fs::read_dir(self.git_dir.join(folder)) else { continue };
-            for entry in entries.flatten() {
-                let name = format!("{folder}/{}", String::from_utf8_lossy(entry.file_name().as_bytes()));
-                if let Some(trace) = trace(&entry.path()).filter(|_| !name.ends_with(".sample")) {
-                    found.insert(name, trace);
-                }
-            }
-        }
-        found
+        let mut names: Vec<String> = ["attributes", "exclude", "grafts"].map(|name| format!("info/{name}")).to_vec();
+        let hooks = std::fs::read_dir(self.git_dir.join("hooks")).into_iter().flatten().flatten();
+        names.extend(hooks.map(|entry| format!("hooks/{}", String::from_utf8_lossy(entry.file_name().as_bytes()))));
+        let traced = names.into_iter().filter(|name| !name.ends_with(".sample"));
+        traced.filter_map(|name| trace(&self.git_dir.join(&name)).map(|trace| (name, trace))).collect()
     }
 }
 

@@ -36,7 +36,9 @@ pub fn everything(ctx: &Ctx, here: &Here) -> Result<Judged> {
         // Nothing in it is sealed.
         TreeKind::Tip | TreeKind::None => Judged::default(),
     };
-    judged.refused.splice(0..0, tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.tree)?);
+    let rule = here.run.spec.tree.foreign_write;
+    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.tree, rule)?;
+    judged.refused.splice(0..0, around.refused);
     Ok(judged)
 }
 

@@ -43,7 +43,10 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
     }
     let tree = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))?;
     let tree = tree.ok_or_else(|| Error::new(Code::Git, format!("the work tree of {} is gone", hold.job.name)))?;
-    let mut refused = tree::guard::trespasses(ctx, &tree::repository(ctx)?, hold, &tree)?;
+    let rule = hold.run.spec.tree.foreign_write;
+    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree, rule)?;
+    tree::guard::tell_of(ctx, hold, &around.told)?;
+    let mut refused = around.refused;
     let listed = if tree.kind == TreeKind::Own {
         match list(ctx, hold, &tree)? {
             Ok(listed) => {

@@ -22,26 +22,33 @@ pub fn begin(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<()> {
     ctx.write("tree", |tx| Ok(store::tree::set_baseline(tx, tree.id, &baseline)?))
 }
 
-/// What changed around a tree since its attempt began, each path with its word, as far as it keeps the attempt from
-/// being sealed.
-pub fn trespasses(ctx: &Ctx, git: &Git, hold: &Hold, tree: &Tree) -> Result<Vec<String>> {
-    let Some(before) = tree.baseline.clone() else { return Ok(Vec::new()) };
+/// What changed around a tree since its attempt began, each path with its word.
+#[derive(Debug, Default)]
+pub struct Trespasses {
+    /// What keeps the attempt from being sealed.
+    pub refused: Vec<String>,
+    /// Paths of the checkout that the workflow only wants told.
+    pub told: Vec<String>,
+}
+
+/// Looks what changed around a tree since its attempt began.
+pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree, rule: ForeignWrite) -> Result<Trespasses> {
+    let Some(before) = tree.baseline.clone() else { return Ok(Trespasses::default()) };
     let before: Baseline = serde_json::from_value(before)?;
     let (settings, paths) = before.differences(&git.baseline(FOLDER)?);
-    let paths = if hold.run.spec.tree.foreign_write == ForeignWrite::Tell {
-        told(ctx, hold, &paths)?;
-        Vec::new()
-    } else {
-        paths
-    };
-    let protected = settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word()));
+    let mut refused: Vec<String> =
+        settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word())).collect();
+    if rule == ForeignWrite::Tell {
+        return Ok(Trespasses { refused, told: paths });
+    }
     let project = ctx.layout().project().display().to_string();
     let foreign = paths.into_iter().map(|path| format!("{}: {path} in {project}", Violation::ForeignWrite.word()));
-    Ok(protected.chain(foreign).collect())
+    refused.extend(foreign);
+    Ok(Trespasses { refused, told: Vec::new() })
 }
 
 /// Notes in the log what changed in the checkout meanwhile.
-fn told(ctx: &Ctx, hold: &Hold, paths: &[String]) -> Result<()> {
+pub fn tell_of(ctx: &Ctx, hold: &Hold, paths: &[String]) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }

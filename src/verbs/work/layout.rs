@@ -19,10 +19,10 @@ use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Connection};
-use crate::verbs::{Ctx, tree};
 use crate::verbs::person;
 use crate::verbs::tree::provision::Ground;
 use crate::verbs::work::claim::Granted;
+use crate::verbs::{Ctx, tree};
 
 /// Whose work is laid out.
 pub struct Grant<'a> {
