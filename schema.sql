@@ -246,6 +246,7 @@ CREATE TABLE tree (
   git_dir TEXT,                                   -- its git directory's name; none while it is being made
   base TEXT NOT NULL,                             -- the commit that its changes are against
   baseline TEXT,                                  -- checkout and settings when its attempt began, for comparing
+  carried TEXT,                                   -- what was put on top of newer work: tip, tree, conflicts
   reason TEXT,                                    -- why it is kept or missing
   made_at INTEGER NOT NULL,                       -- intent
   ended_at INTEGER                                -- when it was removed

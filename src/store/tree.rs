@@ -1,6 +1,7 @@
 //! The `tree` table: worktrees, from the intent to make one until it is gone.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use serde::{Deserialize, Serialize};
 
 use super::columns::Json;
 use super::{StoreResult, Writing};
@@ -32,10 +33,24 @@ pub struct Tree {
     pub base: String,
     /// Checkout and settings when its attempt began.
     pub baseline: Option<serde_json::Value>,
+    /// Its work, put on top of what others have integrated.
+    pub carried: Option<Carried>,
     /// Why it is kept or missing.
     pub reason: Option<String>,
     /// Intent.
     pub made_at: Timestamp,
+}
+
+/// The work of an earlier attempt on top of what others have integrated meanwhile: intent until the tree's base is the
+/// tip.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// The commit that it was put on.
+    pub tip: String,
+    /// Everything that the worktree then holds, as a tree object.
+    pub tree: String,
+    /// Paths that both had changed.
+    pub conflicts: Vec<String>,
 }
 
 /// A worktree that is about to be made.
@@ -124,17 +139,33 @@ pub fn paths(read: &Connection) -> StoreResult<Vec<String>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const MADE: &str = "UPDATE tree SET state = 'active', git_dir = :dir WHERE id = :id";
+const SET_GIT_DIR: &str = "UPDATE tree SET git_dir = :dir WHERE id = :id";
 
-/// It is there.
-pub fn made(tx: &Writing<'_>, id: i64, git_dir: &str) -> StoreResult<()> {
-    tx.prepare_cached(MADE)?.execute(named_params! {":id": id, ":dir": git_dir})?;
+/// Its folder and its registration are there; it can't be used yet.
+pub fn set_git_dir(tx: &Writing<'_>, id: i64, git_dir: &str) -> StoreResult<()> {
+    tx.prepare_cached(SET_GIT_DIR)?.execute(named_params! {":id": id, ":dir": git_dir})?;
     Ok(())
 }
 
-const TAKE_OVER: &str = "UPDATE tree SET attempt = :attempt, base = :base WHERE id = :id";
+const MADE: &str = "UPDATE tree SET state = 'active' WHERE id = :id";
 
-/// The next attempt works in it, against this commit.
+/// It can be used.
+pub fn made(tx: &Writing<'_>, id: i64) -> StoreResult<()> {
+    tx.prepare_cached(MADE)?.execute(named_params! {":id": id})?;
+    Ok(())
+}
+
+const CARRY: &str = "UPDATE tree SET carried = :carried WHERE id = :id";
+
+/// Records what its files are about to become.
+pub fn carry(tx: &Writing<'_>, id: i64, carried: &Carried) -> StoreResult<()> {
+    tx.prepare_cached(CARRY)?.execute(named_params! {":id": id, ":carried": Json(carried)})?;
+    Ok(())
+}
+
+const TAKE_OVER: &str = "UPDATE tree SET attempt = :attempt, base = :base, baseline = NULL WHERE id = :id";
+
+/// The next attempt works in it, against this commit; it has not begun.
 pub fn take_over(tx: &Writing<'_>, id: i64, attempt: u32, base: &str) -> StoreResult<()> {
     tx.prepare_cached(TAKE_OVER)?.execute(named_params! {":id": id, ":attempt": attempt, ":base": base})?;
     Ok(())
@@ -170,6 +201,7 @@ fn tree_row(row: &Row<'_>) -> rusqlite::Result<Tree> {
         git_dir: row.get("git_dir")?,
         base: row.get("base")?,
         baseline: row.get::<_, Option<Json<serde_json::Value>>>("baseline")?.map(|json| json.0),
+        carried: row.get::<_, Option<Json<Carried>>>("carried")?.map(|json| json.0),
         reason: row.get("reason")?,
         made_at: row.get("made_at")?,
     })

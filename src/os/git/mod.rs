@@ -120,6 +120,7 @@ impl Git {
             "core.splitIndex=false",
             "core.untrackedCache=false",
             "advice.addEmbeddedRepo=false",
+            "i18n.commitEncoding=UTF-8",
             "gc.auto=0",
             "maintenance.auto=false",
         ];

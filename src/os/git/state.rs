@@ -2,6 +2,7 @@
 //! to run things.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub struct Dirt {
 /// A checkout and a repository's settings at one moment, for comparing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
+    /// The commit that was checked out.
+    pub head: Option<String>,
     /// Uncommitted paths, as text that may have lost bytes: it is only for comparing and showing.
     pub dirt: BTreeMap<String, Dirt>,
     /// Every local setting but those of branches, by key; values as hashes.
@@ -39,7 +42,17 @@ impl Baseline {
             settings.push(format!(".git/config ({key})"));
         }
         settings.extend(differing(&self.obeyed, &later.obeyed).into_iter().map(|name| format!(".git/{name}")));
-        (settings, differing(&self.dirt, &later.dirt))
+        let has_moved = self.head != later.head;
+        let paths = differing(&self.dirt, &later.dirt).into_iter().filter(|path| {
+            match (self.dirt.get(path), later.dirt.get(path)) {
+                // Staged or not, it is the same file.
+                (Some(before), Some(after)) => before.trace != after.trace,
+                // Committed as it was.
+                (Some(_), None) => !has_moved,
+                _ => true,
+            }
+        });
+        (settings, paths.collect())
     }
 }
 
@@ -85,6 +98,7 @@ impl Git {
     pub fn baseline(&self, without: &str) -> Result<Baseline, GitError> {
         let mut baseline = Baseline { settings: self.settings()?, obeyed: self.obeyed(), ..Baseline::default() };
         if self.work_tree.is_some() {
+            baseline.head = self.head()?;
             baseline.dirt = self.dirt(without)?;
         }
         Ok(baseline)
@@ -116,9 +130,16 @@ impl Git {
             .collect())
     }
 
-    /// Local settings by key, those of branches left out: a push or a checkout by the user writes them.
+    /// The repository's settings by key, with what they include and those of its main work tree; those of branches are
+    /// left out: a push or a checkout by the user writes them.
     fn settings(&self) -> Result<BTreeMap<String, String>, GitError> {
-        let listed = self.ask(&["config", "--local", "--null", "--list"])?;
+        let mut listed = self.ask(&["config", "--local", "--includes", "--null", "--list"])?;
+        if self.git_dir.join("config.worktree").exists() {
+            let path = self.git_dir.join("config.worktree");
+            listed.push(0);
+            let args = ["config", "--includes", "--null", "--list", "--file"].map(OsStr::new);
+            listed.extend(self.ask(&[&args[..], &[path.as_os_str()]].concat())?);
+        }
         let mut settings: BTreeMap<String, Sha256> = BTreeMap::new();
         for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
             let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());
@@ -134,11 +155,20 @@ impl Git {
 
     /// What git obeys beside its settings. Other files in `info` are git's own, written by its upkeep.
     fn obeyed(&self) -> BTreeMap<String, (u64, i64, u64)> {
-        let mut names: Vec<String> = ["attributes", "exclude", "grafts"].map(|name| format!("info/{name}")).to_vec();
-        let hooks = std::fs::read_dir(self.git_dir.join("hooks")).into_iter().flatten().flatten();
-        names.extend(hooks.map(|entry| format!("hooks/{}", String::from_utf8_lossy(entry.file_name().as_bytes()))));
-        let traced = names.into_iter().filter(|name| !name.ends_with(".sample"));
-        traced.filter_map(|name| trace(&self.git_dir.join(&name)).map(|trace| (name, trace))).collect()
+        let mut found = BTreeMap::new();
+        for entry in std::fs::read_dir(self.git_dir.join("hooks")).into_iter().flatten().flatten() {
+            let name = format!("hooks/{}", String::from_utf8_lossy(entry.file_name().as_bytes()));
+            if let Some(trace) = trace(&entry.path()).filter(|_| !name.ends_with(".sample")) {
+                found.insert(name, trace);
+            }
+        }
+        // git itself writes other files there.
+        for name in ["info/attributes", "info/exclude"] {
+            if let Some(trace) = trace(&self.git_dir.join(name)) {
+                found.insert(name.to_owned(), trace);
+            }
+        }
+        found
     }
 }
 

@@ -43,8 +43,17 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
     }
     let tree = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))?;
     let tree = tree.ok_or_else(|| Error::new(Code::Git, format!("the work tree of {} is gone", hold.job.name)))?;
+    let folder = tree::folder(ctx, &tree);
+    if !tree::is_there(&folder) {
+        let what = format!("{}: {} is gone", Violation::WorktreeRequired.word(), folder.display());
+        return Ok(Look::Refused(vec![what]));
+    }
     let rule = hold.run.spec.tree.foreign_write;
     let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree, rule)?;
+    if around.obeyed {
+        // Nothing is listed with settings that may name commands of the agent's.
+        return Ok(Look::Refused(around.refused));
+    }
     tree::guard::tell_of(ctx, hold, &around.told)?;
     let mut refused = around.refused;
     let listed = if tree.kind == TreeKind::Own {
@@ -78,6 +87,7 @@ pub fn list_by(git: &Git, run: &RunSpec, base: &str) -> Result<std::result::Resu
     let held = match git.snapshot() {
         Ok(held) => held,
         Err(Unlistable::Embedded { path }) => return Ok(Err(Refused { path, why: Violation::SubmoduleRefused })),
+        Err(Unlistable::Unreadable { path }) => return Ok(Err(Refused { path, why: Violation::ModeRefused })),
         Err(Unlistable::Git(error)) => return Err(error.into()),
     };
     let (droppings, changes) = apart(run, git.changes(base, &held)?)?;

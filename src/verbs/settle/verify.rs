@@ -138,7 +138,7 @@ pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn
     let (state, ending, verified) = match spawn_command(&ctx.exe, &program) {
         Ok(launched) => {
             crate::os::crash::point("verify.spawned");
-            ctx.write(kind, |tx| life::started(tx, id, &launched))?;
+            ctx.write(&format!("{kind} started"), |tx| life::started(tx, id, &launched))?;
             let waited = runner.wait(&launched, Duration::from_millis(asked.limit_ms));
             ending::end_command(&launched, runner);
             judge(&launched, waited, command, &log)
@@ -150,7 +150,7 @@ pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn
             (ExecutionState::NotRun, ending, Verified::NotRun { command, why })
         }
     };
-    ctx.write(kind, |tx| {
+    ctx.write(&format!("{kind} ended"), |tx| {
         store::execution::ended(tx, id, state, &ending)?;
         let result = match &verified {
             Verified::Passed => "passed",

@@ -27,6 +27,8 @@ pub fn begin(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<()> {
 pub struct Trespasses {
     /// What keeps the attempt from being sealed.
     pub refused: Vec<String>,
+    /// Some of it is what git obeys: settings, hooks, attributes.
+    pub obeyed: bool,
     /// Paths of the checkout that the workflow only wants told.
     pub told: Vec<String>,
 }
@@ -36,15 +38,16 @@ pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree, rule: ForeignWrite) -> Resu
     let Some(before) = tree.baseline.clone() else { return Ok(Trespasses::default()) };
     let before: Baseline = serde_json::from_value(before)?;
     let (settings, paths) = before.differences(&git.baseline(FOLDER)?);
+    let obeyed = !settings.is_empty();
     let mut refused: Vec<String> =
         settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word())).collect();
     if rule == ForeignWrite::Tell {
-        return Ok(Trespasses { refused, told: paths });
+        return Ok(Trespasses { refused, obeyed, told: paths });
     }
     let project = ctx.layout().project().display().to_string();
     let foreign = paths.into_iter().map(|path| format!("{}: {path} in {project}", Violation::ForeignWrite.word()));
     refused.extend(foreign);
-    Ok(Trespasses { refused, told: Vec::new() })
+    Ok(Trespasses { refused, obeyed, told: Vec::new() })
 }
 
 /// Notes in the log what changed in the checkout meanwhile.
