@@ -106,6 +106,8 @@ const SCANS: [(&str, &str); 10] = [
     ("lane::", "a row a lane"),
     ("job::DOWNSTREAM", "over what it found"),
     ("job::UPSTREAM", "over what it found"),
+    ("run::ENDED_BEFORE", "gc looks at every run that has ended"),
+    ("tree::OF_ENDED", "gc looks at the trees of every run that has ended"),
 ];
 
 #[test]
