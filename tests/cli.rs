@@ -26,6 +26,8 @@ mod gate;
 mod init;
 #[path = "cli/job.rs"]
 mod job;
+#[path = "cli/land.rs"]
+mod land;
 #[path = "cli/lanes.rs"]
 mod lanes;
 #[path = "cli/panel.rs"]

@@ -64,7 +64,7 @@ macro_rules! verbs {
     };
 }
 
-use super::run::{amend, control, prepare, retry, start};
+use super::run::{amend, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{answer, config, gate, give, init, lane, read, request, review, session, take, trust, work, workflow};
 
@@ -91,6 +91,7 @@ verbs! {
     "gate_approve" Person gate::ApproveRequest => gate::DecideReport, gate::approve;
     "gate_reject" Person gate::RejectRequest => gate::DecideReport, gate::reject;
     "gate_skip" Person gate::SkipRequest => gate::DecideReport, gate::skip;
+    "run_land" Person run_land::LandRequest => run_land::LandReport, run_land::land;
     "answer" Person answer::AnswerRequest => answer::AnswerReport, answer::answer;
     "take" Person take::TakeRequest => take::TakeReport, take::take;
     "give" Person give::GiveRequest => give::GiveReport, give::give;

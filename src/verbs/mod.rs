@@ -10,6 +10,7 @@ pub mod flow;
 pub mod gate;
 pub mod give;
 pub mod init;
+pub mod land;
 pub mod lane;
 pub mod person;
 pub mod quickstart;

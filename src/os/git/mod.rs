@@ -4,12 +4,14 @@
 //! Nothing here follows a worktree's `.git` file, and nothing here knows what an answer is for.
 
 mod commit;
+mod land;
 mod merge;
 mod snapshot;
 mod state;
 mod worktree;
 
 pub use commit::{Author, NewCommit};
+pub use land::{Checkout, HeldRef, InTheWay};
 pub use merge::Merged;
 pub use snapshot::Unlistable;
 pub use state::{Baseline, Dirt};
