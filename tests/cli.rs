@@ -30,6 +30,8 @@ mod gc;
 mod init;
 #[path = "cli/job.rs"]
 mod job;
+#[path = "cli/land.rs"]
+mod land;
 #[path = "cli/lanes.rs"]
 mod lanes;
 #[path = "cli/panel.rs"]

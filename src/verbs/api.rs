@@ -64,7 +64,7 @@ macro_rules! verbs {
     };
 }
 
-use super::run::{amend, control, prepare, retry, start};
+use super::run::{amend, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
     answer, config, gate, gc, give, hook, init, lane, read, request, review, scope_check, session, take, trust, uninit,
@@ -94,6 +94,7 @@ verbs! {
     "gate_approve" Person gate::ApproveRequest => gate::DecideReport, gate::approve;
     "gate_reject" Person gate::RejectRequest => gate::DecideReport, gate::reject;
     "gate_skip" Person gate::SkipRequest => gate::DecideReport, gate::skip;
+    "run_land" Person run_land::LandRequest => run_land::LandReport, run_land::land;
     "answer" Person answer::AnswerRequest => answer::AnswerReport, answer::answer;
     "gc" Operator gc::GcRequest => gc::GcReport, gc::gc;
     "uninit" Operator uninit::UninitRequest => uninit::UninitReport, uninit::uninit;

@@ -7,6 +7,7 @@ pub mod detach;
 pub mod drive;
 pub mod files;
 pub mod find;
+pub mod land;
 pub mod marker;
 pub mod observe;
 pub mod outlook;

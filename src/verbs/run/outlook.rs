@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::frozen::{JobSpec, LaneMode, Snapshot};
+use crate::domain::frozen::{JobSpec, JobType, LaneMode, Snapshot};
 use crate::domain::gate::{is_due, tier};
 
 /// The commands that will run, a line each.
@@ -65,7 +65,9 @@ fn lanes_of<'a>(snapshot: &'a Snapshot, job: &'a JobSpec) -> Vec<&'a str> {
 pub fn needed(snapshot: &Snapshot) -> Vec<String> {
     let need = |job: &JobSpec| {
         let lane = job.lane.as_ref().and_then(|lane| snapshot.run.lanes.get(lane));
-        if is_due(tier(job.kind, job.effect), snapshot.run.autonomy) {
+        if job.kind == JobType::Land {
+            Some(job.into.as_ref().map_or_else(|| job.id.clone(), |into| format!("{} -> {into}", job.id)))
+        } else if is_due(tier(job.kind, job.effect), snapshot.run.autonomy) {
             Some(format!("gate before {}", job.id))
         } else if lane.is_some_and(|lane| lane.mode == LaneMode::Human) {
             Some(format!("work on {}", job.id))
