@@ -10,6 +10,8 @@ mod answer;
 mod await_work;
 #[path = "cli/causes.rs"]
 mod causes;
+#[path = "cli/check.rs"]
+mod check;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/diff.rs"]

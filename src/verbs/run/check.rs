@@ -144,8 +144,7 @@ fn commands(snapshot: &Snapshot) -> Vec<Wanted> {
     let limit_ms = snapshot.run.tree.setup_timeout_ms;
     let has_trees = snapshot.jobs.iter().any(|job| job.tree != TreeKind::None);
     let setup = snapshot.run.tree.setup.iter().filter(|_| has_trees);
-    let mut wanted: Vec<Wanted> =
-        setup.map(|argv| Wanted { kind: "setup", argv: argv.clone(), limit_ms }).collect();
+    let mut wanted: Vec<Wanted> = setup.map(|argv| Wanted { kind: "setup", argv: argv.clone(), limit_ms }).collect();
     let mut seen = BTreeSet::new();
     for job in own {
         let new = job.verify.iter().filter(|argv| seen.insert(argv.as_slice()));
