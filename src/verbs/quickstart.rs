@@ -146,7 +146,7 @@ fn looks() -> Vec<Next> {
     vec![
         look("where every job is", &["status"]),
         look("the author's attempts: what the tests said, what the reviews found", &["job", "show", AUTHOR]),
-        look("what would land, and who looked at it", &["gate", "show"]),
+        look("what would land, and who looked at it", &["gate", "show", LAND]),
     ]
 }
 

@@ -100,6 +100,10 @@ fn people_see_each_act_the_findings_and_what_to_type_next() {
     assert!(ended.stdout.contains(&format!("  cd {}\n", world.made().display())), "{}", ended.stdout);
 }
 
+/// Settings of a person that would spoil a commit, a checkout or a merge.
+const ODD_SETTINGS: &str = "[commit]\ngpgSign = true\n[user]\nsigningKey = nobody\n[core]\nautocrlf = true\n\
+    hooksPath = /nowhere\nfsmonitor = false\n[init]\ndefaultBranch = odd\n[merge]\nff = only\n[status]\nshowUntrackedFiles = no\n";
+
 #[test]
 fn what_the_caller_has_around_him_does_not_matter() {
     let world = World::new();
@@ -110,7 +114,7 @@ fn what_the_caller_has_around_him_does_not_matter() {
     std::fs::write(decoy.join(".striatum/config.toml"), "nonsense = 1\n").unwrap();
     std::fs::create_dir_all(world.path("home/.config/striatum")).unwrap();
     std::fs::write(world.path("home/.config/striatum/config.toml"), "[lanes.author]\ncommand = 'false'\n").unwrap();
-    std::fs::write(world.path("home/.gitconfig"), "[commit\nbroken").unwrap();
+    std::fs::write(world.path("home/.gitconfig"), ODD_SETTINGS).unwrap();
     let before = everything_in(&decoy);
     let mut command = world.command(STRIATUM);
     command.current_dir(&decoy).args(["quickstart", "--json"]);
@@ -151,7 +155,8 @@ fn every_command_that_it_prints_works() {
     let report = world.striatum(&["quickstart", "again", "--json"]).ok().json();
     for next in report["next"].as_array().unwrap() {
         let words: Vec<&str> = next["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-        Ended::of(world.command(words[0]).args(&words[1..])).ok();
+        let person: &[&str] = if next["who"] == "person" { &["--as-person"] } else { &[] };
+        Ended::of(world.command(words[0]).args(&words[1..]).args(person)).ok();
     }
 }
 
