@@ -380,6 +380,31 @@ CREATE TABLE event (
 CREATE INDEX event_by_run ON event (run_id, id);                                -- events of a run
 CREATE INDEX event_by_job ON event (job_id, id) WHERE job_id IS NOT NULL;       -- story of a job
 
+-- A landing: a run's change on its way to the branch that a person named.
+CREATE TABLE landing (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,           -- never shown
+  run_id INTEGER NOT NULL REFERENCES run (id),    -- whose
+  job_id INTEGER NOT NULL REFERENCES job (id),    -- the land job
+  gate_id INTEGER NOT NULL REFERENCES gate (id),  -- the gate that is approved with it
+  state TEXT NOT NULL                             -- how far it came
+    CHECK (state IN ('intended', 'done', 'refused', 'void')),
+  kind TEXT NOT NULL                              -- how it was done, or found to be done
+    CHECK (kind IN ('squash', 'merge', 'ff', 'outside', 'nothing', 'branch')),
+  target TEXT,                                    -- the branch, as a full name; none when the run ends at its own
+  tip TEXT NOT NULL,                              -- the run's newest commit, which lands
+  before_id TEXT,                                 -- where the target was
+  after_id TEXT,                                  -- where it is moved; none when nothing is
+  how TEXT NOT NULL,                              -- how it was known that a person approved
+  note TEXT,                                      -- the person's words
+  reason TEXT,                                    -- refused: why, one line
+  intended_at INTEGER NOT NULL,                   -- intent
+  done_at INTEGER                                 -- outcome
+) STRICT;
+CREATE UNIQUE INDEX landing_intended ON landing (job_id) WHERE state = 'intended'; -- one at a time; what a kill left
+CREATE INDEX landing_open ON landing (run_id) WHERE state = 'intended';         -- what a driver has to finish
+CREATE INDEX landing_by_job ON landing (job_id, id);                            -- the newest landing of a job
+CREATE INDEX landing_refused ON landing (run_id) WHERE state = 'refused';       -- landings that can't be
+
 CREATE TRIGGER event_no_update BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'event is append-only'); END;
 CREATE TRIGGER event_no_delete BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'event is append-only'); END;
 CREATE TRIGGER snapshot_no_update BEFORE UPDATE ON snapshot BEGIN SELECT RAISE(ABORT, 'snapshot is append-only'); END;

@@ -112,6 +112,8 @@ macro_rules! catalog {
 catalog! {
     /// Something that was tried failed.
     Failed "failed" Failed;
+    /// A verification failed.
+    VerifyFailed "verify_failed" Failed;
     /// Findings of an audit or a check.
     Findings "findings" Failed;
     /// Wrong words.
@@ -150,6 +152,14 @@ catalog! {
     RequestReused "request_reused" Refused;
     /// A request's effect is recorded, its answer is not known.
     RequestUnfinished "request_unfinished" Refused;
+    /// What a gate is about has changed since it was shown.
+    StaleGate "stale_gate" Refused;
+    /// The target of a landing has uncommitted changes in the way.
+    TargetDirty "target_dirty" Refused;
+    /// The target of a landing moved meanwhile.
+    TargetMoved "target_moved" Refused;
+    /// The target of a landing and the run changed the same places, or the style does not fit.
+    LandConflict "land_conflict" Refused;
     /// Something is still held.
     StillHeld "still_held" Refused;
     /// A path leaves its folder.

@@ -10,6 +10,8 @@ mod answer;
 mod await_work;
 #[path = "cli/causes.rs"]
 mod causes;
+#[path = "cli/check.rs"]
+mod check;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/diff.rs"]
@@ -30,6 +32,8 @@ mod gc;
 mod init;
 #[path = "cli/job.rs"]
 mod job;
+#[path = "cli/land.rs"]
+mod land;
 #[path = "cli/lanes.rs"]
 mod lanes;
 #[path = "cli/panel.rs"]

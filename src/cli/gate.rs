@@ -4,11 +4,13 @@ use clap::{Args, Subcommand};
 
 use super::call::Session;
 use super::output::{Output, next_text};
+use crate::domain::session::LandingKind;
 use crate::error::Result;
 use crate::verbs::gate::{
     ApproveRequest, DecideReport, Deciding, GateLine, ListReport, ListRequest, RejectRequest, ShowReport, ShowRequest,
     SkipRequest,
 };
+use crate::verbs::land::Landed;
 use crate::verbs::run::marker::Onward;
 
 /// See what waits for a person's word, and say it
@@ -126,9 +128,29 @@ fn decided(report: &DecideReport) -> String {
         let word = gate.decision.state();
         let again = if gate.already { " (it was before)" } else { "" };
         text.push_str(&format!("{word} {} before {}{again}\n", gate.gate, gate.job));
+        text.push_str(&gate.landed.as_ref().map(landed).unwrap_or_default());
     }
     let run = report.decided.first().map_or("", |gate| gate.run.as_str());
     text + &onward_text(run, &report.onward)
+}
+
+/// What landed, and where.
+pub fn landed(landed: &Landed) -> String {
+    let into = landed.into.as_deref().unwrap_or("-");
+    let at = landed.commit.as_deref().map_or("", |commit| commit.get(..12).unwrap_or(commit));
+    let again = if landed.already { ", and was landed before: nothing to do" } else { "" };
+    let mut text = match landed.kind {
+        LandingKind::Squash => format!("landed {} on {into} as {at}{again}\n", landed.branch),
+        LandingKind::Merge => format!("merged {} into {into} as {at}{again}\n", landed.branch),
+        LandingKind::Ff => format!("moved {into} on to {at}{again}\n"),
+        LandingKind::Outside => format!("landed outside: {into} has what {} changed{again}\n", landed.branch),
+        LandingKind::Nothing => format!("{} changed nothing: {into} stays as it is{again}\n", landed.branch),
+        LandingKind::Branch => format!("the run ends at its branch, {}: no target is named\n", landed.branch),
+    };
+    for folder in &landed.followed {
+        text.push_str(&format!("{folder} shows it\n"));
+    }
+    text
 }
 
 /// Who takes a run on from here.

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 
 use super::call::Session;
+use super::check;
 use super::control::{Amend, Cancel, Which};
 use super::drive::Drive;
-use super::gate::onward_text;
+use super::gate::{landed, onward_text};
 use super::go::Go;
 use super::output::{Output, next_text};
 use super::summary;
 use crate::error::{Code, Error, Result};
+use crate::verbs::run::land::LandRequest;
 use crate::verbs::run::prepare::{Base, PrepareReport, PrepareRequest};
 use crate::verbs::run::retry::{RetryReport, RetryRequest};
 use crate::verbs::run::start::StartRequest;
@@ -22,6 +24,8 @@ use crate::verbs::run::start::StartRequest;
 pub enum Run {
     /// Prepare, start and drive in one
     Go(Go),
+    /// Check what a run would stumble over: programs, disk, setup and verification of its base
+    Check(Prepare),
     /// Freeze a workflow into a new run
     Prepare(Prepare),
     /// Enqueue the first jobs of a prepared run
@@ -30,6 +34,8 @@ pub enum Run {
     Drive(Drive),
     /// Give failed, canceled or stopped jobs their tries back
     RetryJob(RetryJob),
+    /// Put what the run changed onto its target, as approving its land gate does
+    Land(Land),
     /// Launch nothing more; lanes finish
     Pause(Which),
     /// Undo pause and stop
@@ -55,10 +61,12 @@ impl Run {
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         match self {
             Run::Go(go) => go.run(session, output),
+            Run::Check(prepare) => check::run(&prepare, session, output),
             Run::Prepare(prepare) => prepare.run(session, output),
             Run::Start(start) => start.run(session, output),
             Run::Drive(drive) => drive.run(session, output),
             Run::RetryJob(retry) => retry.run(session, output),
+            Run::Land(land) => land.run(session, output),
             Run::Pause(which) => which.pause(session, output),
             Run::Resume(which) => which.resume(session, output),
             Run::Stop(which) => which.stop(session, output),
@@ -189,6 +197,34 @@ impl Start {
             let word = if report.already { "was started before" } else { "started" };
             let warnings: String = report.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
             format!("{} {word}\n{warnings}{}", report.run, next_text(&report.next))
+        });
+        Ok(0)
+    }
+}
+
+/// Which run, and where to.
+#[derive(Args)]
+pub struct Land {
+    /// The run; the only live one, else the newest, when left out
+    #[arg(value_name = "RUN", conflicts_with = "run_id")]
+    run: Option<String>,
+    /// The same
+    #[arg(long, value_name = "RUN")]
+    run_id: Option<String>,
+    /// Another branch than the workflow's
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<String>,
+    /// A word about it; kept
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+impl Land {
+    fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        let request = LandRequest { run: self.run.or(self.run_id), into: self.into, note: self.note };
+        output.report(&session.call(&request)?, |report| {
+            let landed = report.decided.landed.as_ref().map(landed).unwrap_or_default();
+            landed + &onward_text(&report.decided.run, &report.onward)
         });
         Ok(0)
     }

@@ -214,6 +214,38 @@ word_enum! {
 }
 
 word_enum! {
+    /// How far a landing has come.
+    LandingState "landing state" {
+        /// A person approved it and its commit is made; the target may have been moved.
+        Intended "intended",
+        /// The target has it.
+        Done "done",
+        /// It can't be, as things are.
+        Refused "refused",
+        /// Given up; another one followed, or may.
+        Void "void",
+    }
+}
+
+word_enum! {
+    /// How a landing is done, or was found to be done.
+    LandingKind "landing kind" {
+        /// One commit on the target.
+        Squash "squash",
+        /// A merge commit.
+        Merge "merge",
+        /// The target moves to the run's newest commit.
+        Ff "ff",
+        /// The target has it already: somebody landed it by hand.
+        Outside "outside",
+        /// The run changed nothing.
+        Nothing "nothing",
+        /// No target is named: the run ends at its own branch.
+        Branch "branch",
+    }
+}
+
+word_enum! {
     /// How a helper is told to end.
     StopKind "stop kind" {
         /// When it holds no work.

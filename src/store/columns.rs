@@ -8,8 +8,8 @@ use crate::domain::id::{DecisionId, GateId, JobId, LeaseId, MessageId, RunId, Se
 use crate::domain::job::{Cause, JobState, Outcome, Phase};
 use crate::domain::run::RunState;
 use crate::domain::session::{
-    ChangeState, ExecutionState, GateState, LeaseState, MessageState, SessionState, StopKind, SupervisorState,
-    TreeState,
+    ChangeState, ExecutionState, GateState, LandingKind, LandingState, LeaseState, MessageState, SessionState,
+    StopKind, SupervisorState, TreeState,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::verdict::Verdict;
@@ -61,6 +61,8 @@ words!(
     Tier,
     TreeState,
     ChangeState,
+    LandingState,
+    LandingKind,
     EventType
 );
 numbers!(SessionId, LeaseId, GateId, DecisionId, MessageId, RunId, JobId, Timestamp);

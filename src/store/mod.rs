@@ -15,6 +15,7 @@ pub mod frozen;
 pub mod gate;
 pub mod invariant;
 pub mod job;
+pub mod landing;
 pub mod lane;
 pub mod lease;
 pub mod message;

@@ -5,7 +5,7 @@
 use super::run::Run;
 use super::session::Session;
 use super::supervisor::Supervisor;
-use super::{StoreResult, attempt, execution, gate, job, lane, lease, message, session, supervisor};
+use super::{StoreResult, attempt, execution, gate, job, landing, lane, lease, message, session, supervisor};
 use crate::domain::gate::{is_due, tier};
 use crate::domain::id::JobId;
 use crate::domain::job::{Cause, JobState, Outcome};
@@ -227,6 +227,8 @@ fn held(read: &Connection, run: &Run, obstacles: &job::Obstacles) -> StoreResult
     if obstacles.is_kept {
         let rejected = job::kept_for(read, run.id, Cause::GateRejected.word(), LOOK)?.into_iter();
         views.extend(rejected.map(|job| HeldView { name: job.name, cause: Cause::GateRejected }));
+        let stuck = landing::refused(read, run.id)?.into_iter();
+        views.extend(stuck.map(|name| HeldView { name, cause: Cause::Landing }));
     }
     Ok(views)
 }

@@ -6,6 +6,7 @@ use globset::Glob;
 use serde::{Deserialize, Serialize};
 
 use super::flow::gate::{self as flow, Decision, Said};
+use super::land::{self, Landed};
 use super::run::find;
 use super::run::marker::Onward;
 use super::settle::evidence;
@@ -329,6 +330,9 @@ pub struct DecidedGate {
     pub decision: Decision,
     /// The same had been decided before.
     pub already: bool,
+    /// What landed with it, when it stood before a landing.
+    #[serde(default)]
+    pub landed: Option<Landed>,
 }
 
 /// What deciding tells.
@@ -356,21 +360,36 @@ pub fn skip(ctx: &Ctx, request: &SkipRequest) -> Result<DecideReport> {
     decide(ctx, &request.0, Decision::Skip)
 }
 
-/// All or none, in one transaction.
+/// What looking at gates and deciding them came to.
+enum Looked {
+    /// Decided.
+    Done(Vec<(RunId, DecidedGate)>),
+    /// The one gate of a landing: it is decided with the landing.
+    Lands(Gate),
+    /// What gates are about has changed since they were opened; they are open anew.
+    Stale(Vec<(GateId, String)>),
+}
+
+/// All or none, in one transaction; a landing on its own.
 fn decide(ctx: &Ctx, request: &Deciding, decision: Decision) -> Result<DecideReport> {
     let said = Said { decision, how: ctx.person()?, note: request.note.as_deref() };
     let now = ctx.clock.moment();
-    let decided = ctx.write("gate decide", |tx| {
-        let mut decided: Vec<(RunId, DecidedGate)> = Vec::new();
+    let looked = ctx.write("gate decide", |tx| {
+        let mut gates: Vec<Gate> = Vec::new();
         for name in &request.gates {
             for gate in meant(tx, request.run.as_deref(), name, &now)? {
-                if !decided.iter().any(|(_, before)| before.gate == gate.id) {
-                    decided.push((gate.run, decide_one(tx, &gate, &said)?));
+                if !gates.iter().any(|before| before.id == gate.id) {
+                    gates.push(gate);
                 }
             }
         }
-        Ok(decided)
+        look(tx, gates, &said, &now)
     })?;
+    let decided = match looked {
+        Looked::Done(decided) => decided,
+        Looked::Stale(anew) => return Err(stale(&anew)),
+        Looked::Lands(gate) => vec![land_at(ctx, gate.id, &said, None)?],
+    };
     let mut runs: Vec<RunId> = decided.iter().map(|(run, _)| *run).collect();
     runs.dedup();
     for run in &runs {
@@ -381,6 +400,67 @@ fn decide(ctx: &Ctx, request: &Deciding, decision: Decision) -> Result<DecideRep
     Ok(DecideReport { decided: decided.into_iter().map(|(_, gate)| gate).collect(), onward })
 }
 
+fn look(tx: &Writing<'_>, gates: Vec<Gate>, said: &Said<'_>, now: &Moment) -> Result<Looked> {
+    if said.decision == Decision::Approve {
+        let (mut anew, mut lands) = (Vec::new(), 0_usize);
+        for gate in &gates {
+            let (run, job) = (store::run::get(tx, gate.run)?, store::job::get(tx, gate.job)?);
+            lands += usize::from(job.spec.kind == JobType::Land && gate.state == GateState::Pending);
+            if let Some(open) = flow::renew(tx, &run, &job, gate, now)? {
+                anew.push((open, job.name));
+            }
+        }
+        if !anew.is_empty() {
+            return Ok(Looked::Stale(anew));
+        }
+        match (lands, gates.as_slice()) {
+            (0, _) => {}
+            (_, [gate]) => return Ok(Looked::Lands(gate.clone())),
+            _ => {
+                return Err(Error::new(Code::Usage, "a landing is approved on its own")
+                    .hint("name its gate alone; approve the others first"));
+            }
+        }
+    }
+    let mut decided = Vec::new();
+    for gate in gates {
+        decided.push((gate.run, decide_one(tx, &gate, said)?));
+    }
+    Ok(Looked::Done(decided))
+}
+
+fn stale(anew: &[(GateId, String)]) -> Error {
+    let jobs: Vec<&str> = anew.iter().map(|(_, job)| job.as_str()).collect();
+    let message = format!("what the gate before {} is about has changed since it was shown", jobs.join(", "));
+    let error = Error::new(Code::StaleGate, message).hint("it is open anew: look again");
+    anew.iter().take(3).fold(error, |error, (gate, job)| {
+        error.next(Next::new(
+            "person",
+            format!("see what waits before {job} now"),
+            &["striatum", "gate", "show", &gate.to_string()],
+        ))
+    })
+}
+
+/// Approves the gate of a landing, which lands.
+pub fn land_at(ctx: &Ctx, gate: GateId, said: &Said<'_>, into: Option<&str>) -> Result<(RunId, DecidedGate)> {
+    let landed = land::land(ctx, &land::Asked { gate, how: said.how, note: said.note, into })?;
+    ctx.read(|read| {
+        let row = store::gate::get(read, gate)?.ok_or_else(|| Error::new(Code::Bug, "a gate vanished"))?;
+        let (run, job) = (store::run::get(read, row.run)?, store::job::get(read, row.job)?);
+        let already = landed.already;
+        let decided = DecidedGate {
+            run: run.name,
+            gate,
+            job: job.name,
+            decision: Decision::Approve,
+            already,
+            landed: Some(landed),
+        };
+        Ok((run.id, decided))
+    })
+}
+
 fn decide_one(tx: &Writing<'_>, gate: &Gate, said: &Said<'_>) -> Result<DecidedGate> {
     let (run, job) = (store::run::get(tx, gate.run)?, store::job::get(tx, gate.job)?);
     let already = gate.state == said.decision.state();
@@ -389,12 +469,16 @@ fn decide_one(tx: &Writing<'_>, gate: &Gate, said: &Said<'_>) -> Result<DecidedG
             return Err(decided_before(gate, &job));
         }
         find::must_be_live(&run)?;
+        if store::landing::intended(tx, job.id)?.is_some() {
+            let message = format!("{} is landing; a landing that was cut off is finished by approving it", job.name);
+            return Err(Error::new(Code::StillHeld, message));
+        }
         flow::decide(tx, &run, gate, said)?;
         if said.decision != Decision::Reject {
             super::flow::finish::revive(tx, run.id, &format!("gate {} is {}", gate.id, said.decision.state()))?;
         }
     }
-    Ok(DecidedGate { run: run.name, gate: gate.id, job: job.name, decision: said.decision, already })
+    Ok(DecidedGate { run: run.name, gate: gate.id, job: job.name, decision: said.decision, already, landed: None })
 }
 
 fn decided_before(gate: &Gate, job: &Job) -> Error {

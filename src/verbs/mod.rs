@@ -12,6 +12,7 @@ pub mod gc;
 pub mod give;
 pub mod hook;
 pub mod init;
+pub mod land;
 pub mod lane;
 pub mod person;
 pub mod quickstart;

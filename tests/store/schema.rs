@@ -7,8 +7,8 @@ use striatum::domain::gate::Tier;
 use striatum::domain::job::{JobState, Outcome, Phase};
 use striatum::domain::run::RunState;
 use striatum::domain::session::{
-    ChangeState, ExecutionState, GateState, LeaseState, MessageState, SessionState, StopKind, SupervisorState,
-    TreeState,
+    ChangeState, ExecutionState, GateState, LandingKind, LandingState, LeaseState, MessageState, SessionState,
+    StopKind, SupervisorState, TreeState,
 };
 use striatum::domain::verdict::Verdict;
 use striatum::store::schema::{SCHEMA, live_digest, wanted_digest};
@@ -102,6 +102,8 @@ fn the_words_that_a_column_may_hold_are_those_of_the_domain() {
         "gate.tier" Tier;
         "tree.state" TreeState;
         "change.state" ChangeState;
+        "landing.state" LandingState;
+        "landing.kind" LandingKind;
     };
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (table, _, body) in tables() {

@@ -4,6 +4,7 @@
 //! Nothing here follows a worktree's `.git` file, and nothing here knows what an answer is for.
 
 mod commit;
+mod land;
 mod merge;
 mod snapshot;
 mod staged;
@@ -11,6 +12,7 @@ mod state;
 mod worktree;
 
 pub use commit::{Author, NewCommit};
+pub use land::{Checkout, HeldRef, InTheWay};
 pub use merge::Merged;
 pub use snapshot::Unlistable;
 pub use staged::HooksFolder;

@@ -153,7 +153,7 @@ impl Git {
         Ok(settings.into_iter().map(|(key, hash)| (key, hashed(hash))).collect())
     }
 
-    /// What git obeys beside its settings.
+    /// What git obeys beside its settings. Other files in `info` are git's own, written by its upkeep.
     fn obeyed(&self) -> BTreeMap<String, (u64, i64, u64)> {
         let mut found = BTreeMap::new();
         for entry in std::fs::read_dir(self.git_dir.join("hooks")).into_iter().flatten().flatten() {

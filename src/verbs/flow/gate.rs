@@ -12,13 +12,13 @@ use crate::domain::frozen::JobType;
 use crate::domain::gate::tier;
 use crate::domain::id::GateId;
 use crate::domain::job::{JobEvent, JobState};
-use crate::domain::session::{GateEvent, GateState};
+use crate::domain::session::{ChangeState, GateEvent, GateState};
 use crate::domain::time::Moment;
 use crate::error::{Code, Error, Result};
 use crate::store::gate::{Decided, Gate, NewGate};
 use crate::store::job::{Job, Move};
 use crate::store::run::Run;
-use crate::store::{self, Writing};
+use crate::store::{self, Connection, Writing};
 
 /// Opens the gate of a job that waits for one and has none open.
 pub fn open(tx: &Writing<'_>, run: &Run, job: &Job, now: &Moment) -> Result<Option<GateId>> {
@@ -28,19 +28,50 @@ pub fn open(tx: &Writing<'_>, run: &Run, job: &Job, now: &Moment) -> Result<Opti
     let tier = tier(job.spec.kind, job.spec.effect);
     let note = &job.spec.gate_note;
     let why = if note.is_empty() { format!("{} waits for a person", job.name) } else { note.clone() };
-    let shown = serde_json::to_string(&json!({"run": run.name, "job": job.name, "attempt": job.attempt,
-        "snapshot": run.generation, "why": why}))?;
+    let digest = digest(tx, run, job)?;
     let new = NewGate {
         run: run.id,
         job: job.id,
         tier,
         why: &why,
-        digest: &sha256_hex(shown.as_bytes()),
+        digest: &digest,
         expires: &now.after(run.spec.limits.gate_expiry_ms),
     };
     let gate = store::gate::insert(tx, &new)?;
     tell(tx, EventType::GateOpened, job, &json!({"gate": gate, "tier": tier, "why": why}))?;
     Ok(Some(gate))
+}
+
+/// Names everything that is shown at a job's gate: what the job is, and the commits behind it.
+pub fn digest(read: &Connection, run: &Run, job: &Job) -> Result<String> {
+    let mut shown = json!({"run": run.name, "job": job.name, "attempt": job.attempt, "snapshot": run.generation,
+        "why": job.spec.gate_note, "behind": behind(read, job)?});
+    if job.spec.kind == JobType::Land {
+        shown["tip"] = json!(run.tip.as_ref().or(run.base.as_ref()));
+        shown["into"] = json!(job.spec.into);
+        shown["style"] = json!(job.spec.land_style);
+    }
+    Ok(sha256_hex(serde_json::to_string(&shown)?.as_bytes()))
+}
+
+/// The commits of everything that a job needs, directly or not.
+fn behind(read: &Connection, job: &Job) -> Result<Vec<String>> {
+    let mut commits = Vec::new();
+    for id in store::job::upstream(read, job.id)? {
+        let changes = store::change::of_job(read, id)?.into_iter();
+        commits.extend(changes.filter(|change| change.state == ChangeState::Integrated).map(|change| change.commit));
+    }
+    Ok(commits)
+}
+
+/// Opens a gate anew when what it was opened for has changed since; none when it still holds.
+pub fn renew(tx: &Writing<'_>, run: &Run, job: &Job, gate: &Gate, now: &Moment) -> Result<Option<GateId>> {
+    if gate.state != GateState::Pending || !is_due(job) || gate.digest == digest(tx, run, job)? {
+        return Ok(None);
+    }
+    store::gate::decide(tx, gate.id, &Decided { state: GateState::Expired, how: "stale", note: None })?;
+    tell(tx, EventType::GateExpired, job, &json!({"gate": gate.id, "why": "stale"}))?;
+    open(tx, run, job, now)
 }
 
 /// Whether a job waits for a person's gate, open or not yet.
@@ -117,12 +148,11 @@ pub fn decide(tx: &Writing<'_>, run: &Run, gate: &Gate, said: &Said<'_>) -> Resu
 
 fn approve(tx: &Writing<'_>, run: &Run, job: &Job, note: Option<&str>) -> Result<()> {
     match job.spec.kind {
-        JobType::Checkpoint => {
+        JobType::Checkpoint | JobType::Land => {
             step(tx, job, &Step { event: JobEvent::Seal, reason: None, settled: true })?;
             tell(tx, EventType::JobSealed, job, &json!({"attempt": job.attempt, "by": "gate"}))?;
             offer::settle(tx, run, job.id)
         }
-        JobType::Land => Err(Error::new(Code::NotYet, format!("{} lands, which comes in a later version", job.name))),
         _ => {
             let mut context = offer::carried(tx, job)?;
             context.note = note.map(str::to_owned).or(context.note);

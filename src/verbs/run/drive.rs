@@ -31,7 +31,7 @@ use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::ctx::LOG_AT_REST;
 use crate::verbs::read::ways;
-use crate::verbs::{Ctx, tree, trust};
+use crate::verbs::{Ctx, land, tree, trust};
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -268,6 +268,9 @@ impl<'a> Driver<'a> {
     fn turn(&mut self) -> Result<Turn> {
         self.waiter.seen(self.ctx)?;
         self.ctx.store()?.check_version()?;
+        for line in land::take_up(self.ctx, self.run)? {
+            self.teller.tell(&Told::note(line));
+        }
         let (run, world) = observe::world(self.ctx, self.run)?;
         self.waiter.follow(world_helpers(self.ctx, &world)?);
         let plan = reconcile(&world, &self.ctx.clock.moment());

@@ -2,11 +2,13 @@
 
 pub mod act;
 pub mod amend;
+pub mod check;
 pub mod control;
 pub mod detach;
 pub mod drive;
 pub mod files;
 pub mod find;
+pub mod land;
 pub mod marker;
 pub mod observe;
 pub mod outlook;

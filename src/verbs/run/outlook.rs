@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::frozen::{JobSpec, LaneMode, Snapshot};
+use crate::domain::frozen::{JobSpec, JobType, LaneMode, Snapshot};
 use crate::domain::gate::{is_due, tier};
 
 /// The commands that will run, a line each.
@@ -37,7 +37,7 @@ fn shown(argv: &[String]) -> String {
 }
 
 /// Lanes that a job may go to, and those that take over from them.
-fn used_lanes(snapshot: &Snapshot) -> BTreeSet<&str> {
+pub fn used_lanes(snapshot: &Snapshot) -> BTreeSet<&str> {
     let mut open: Vec<&str> = snapshot.jobs.iter().flat_map(|job| lanes_of(snapshot, job)).collect();
     let mut used = BTreeSet::new();
     while let Some(lane) = open.pop() {
@@ -65,7 +65,9 @@ fn lanes_of<'a>(snapshot: &'a Snapshot, job: &'a JobSpec) -> Vec<&'a str> {
 pub fn needed(snapshot: &Snapshot) -> Vec<String> {
     let need = |job: &JobSpec| {
         let lane = job.lane.as_ref().and_then(|lane| snapshot.run.lanes.get(lane));
-        if is_due(tier(job.kind, job.effect), snapshot.run.autonomy) {
+        if job.kind == JobType::Land {
+            Some(job.into.as_ref().map_or_else(|| job.id.clone(), |into| format!("{} -> {into}", job.id)))
+        } else if is_due(tier(job.kind, job.effect), snapshot.run.autonomy) {
             Some(format!("gate before {}", job.id))
         } else if lane.is_some_and(|lane| lane.mode == LaneMode::Human) {
             Some(format!("work on {}", job.id))

@@ -74,8 +74,24 @@ pub struct Base {
     pub uncommitted: Option<usize>,
 }
 
-/// Freezes a workflow into a new run in state `ready`.
-pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
+/// A run as it would be prepared, with nothing made yet.
+pub struct Proposal {
+    /// The frozen workflow.
+    pub snapshot: Snapshot,
+    /// Where it would start.
+    pub base: Option<Base>,
+    /// Why its commands may run.
+    how: &'static str,
+    trust_hash: String,
+    origins: Vec<Origin>,
+    warnings: Vec<Fault>,
+}
+
+/// Reads, checks and freezes a workflow.
+///
+/// # Errors
+/// It is wrong or not trusted, or the repository is in no state to start from.
+pub fn propose(ctx: &Ctx, request: &PrepareRequest) -> Result<Proposal> {
     ctx.ensure_store()?;
     let files = Files::read(ctx, &request.workflow)?;
     let definition = files.define(ctx, request.constrained)?;
@@ -83,18 +99,30 @@ pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
     let mut snapshot = freeze(&definition, &request.params, &texts).map_err(invalid)?;
     check_supported(&snapshot)?;
     fix_ranges(ctx, &mut snapshot)?;
-    let how = trust::check_files(ctx, &files, &definition, request.trust_hash.as_deref())?;
-    let frozen = Frozen {
+    Ok(Proposal {
+        how: trust::check_files(ctx, &files, &definition, request.trust_hash.as_deref())?,
         trust_hash: trusted::hash(&trusted::of_definition(&definition)),
+        base: base(ctx, request, &snapshot)?,
+        origins: texts.origins(&files),
+        warnings: definition.warnings,
+        snapshot,
+    })
+}
+
+/// Freezes a workflow into a new run in state `ready`.
+pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
+    let Proposal { snapshot, base, how, trust_hash, origins, warnings } = propose(ctx, request)?;
+    let frozen = Frozen {
+        trust_hash,
         hash: hash(&snapshot),
         trust: trust::admit(ctx, &snapshot, how)?,
-        base: base(ctx, request, &snapshot)?,
+        base,
         taken: taken(ctx, &snapshot)?,
-        origins: texts.origins(&files),
+        origins,
         snapshot,
     };
     let name = ctx.write("run prepare", |tx| insert(tx, &frozen))?;
-    Ok(report(name, frozen, &definition.warnings))
+    Ok(report(name, frozen, &warnings))
 }
 
 /// Everything that a run is made of.
@@ -221,11 +249,6 @@ fn at_rest(git: &Git) -> Result<()> {
 /// What this version can't do is refused by name before anything is made.
 fn check_supported(snapshot: &Snapshot) -> Result<()> {
     use crate::domain::frozen::Sandbox;
-    for job in &snapshot.jobs {
-        if job.kind == JobType::Land {
-            return Err(Error::new(Code::NotYet, format!("job {} lands, which this version can't do", job.id)));
-        }
-    }
     let sandboxed = snapshot.run.lanes.iter().find(|(_, lane)| lane.sandbox == Sandbox::Scope);
     if let Some((name, _)) = sandboxed {
         return Err(Error::new(

@@ -22,7 +22,7 @@ use crate::verbs::supervise::{ending, life};
 use crate::verbs::work::hold::Hold;
 
 /// How long one verification command may take when the job has no limit.
-const LIMIT_MS: u64 = 45 * 60_000;
+pub const LIMIT_MS: u64 = 45 * 60_000;
 
 /// How much of the output's end the next packet shows, in bytes.
 const TAIL: u64 = 4096;
@@ -120,7 +120,6 @@ pub fn run_all(ctx: &Ctx, hold: &Hold, cwd: &Path, runner: &mut dyn Runner) -> R
 /// Runs one command to its end and records what it came to.
 pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn Runner) -> Result<Verified> {
     let Command { kind, number, argv, .. } = *asked;
-    let command = argv.join(" ");
     let folder = super::artifacts::folder(ctx, hold);
     let log = folder.folder().join(format!("{kind}-{number}.log"));
     let _ = std::fs::remove_file(&log);
@@ -131,25 +130,12 @@ pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn
         cwd: asked.cwd.to_owned(),
         env: crate::verbs::supervise::environment::for_check(&folder)?,
         stdin: LaneStdin::Null,
-        output: log.clone(),
+        output: log,
         tty: false,
         limits: Limits::default(),
     };
-    let (state, ending, verified) = match spawn_command(&ctx.exe, &program) {
-        Ok(launched) => {
-            crate::os::crash::point("verify.spawned");
-            ctx.write(&format!("{kind} started"), |tx| life::started(tx, id, &launched))?;
-            let waited = runner.wait(&launched, Duration::from_millis(asked.limit_ms));
-            ending::end_command(&launched, runner);
-            judge(&launched, waited, command, &log)
-        }
-        Err(StartError::Fault(fault)) => return Err(fault.into()),
-        Err(error) => {
-            let why = error.to_string();
-            let ending = Ending { detail: Some(why.clone()), ..Ending::default() };
-            (ExecutionState::NotRun, ending, Verified::NotRun { command, why })
-        }
-    };
+    let mut started = |launched: &Launched| ctx.write(&format!("{kind} started"), |tx| life::started(tx, id, launched));
+    let (state, ending, verified) = run_program(ctx, &program, asked.limit_ms, runner, &mut started)?;
     ctx.write(&format!("{kind} ended"), |tx| {
         store::execution::ended(tx, id, state, &ending)?;
         let result = match &verified {
@@ -161,6 +147,32 @@ pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn
         if kind == "verify" { tell(tx, EventType::VerifyEnded, &hold.job, &body) } else { Ok(()) }
     })?;
     Ok(verified)
+}
+
+/// Runs a command to its end, whoever asked for it; `started` hears of it as soon as it runs.
+pub fn run_program(
+    ctx: &Ctx,
+    program: &Program,
+    limit_ms: u64,
+    runner: &mut dyn Runner,
+    started: &mut dyn FnMut(&Launched) -> Result<()>,
+) -> Result<(ExecutionState, Ending, Verified)> {
+    let command = program.argv.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    match spawn_command(&ctx.exe, program) {
+        Ok(launched) => {
+            crate::os::crash::point("verify.spawned");
+            started(&launched)?;
+            let waited = runner.wait(&launched, Duration::from_millis(limit_ms));
+            ending::end_command(&launched, runner);
+            Ok(judge(&launched, waited, command, &program.output))
+        }
+        Err(StartError::Fault(fault)) => Err(fault.into()),
+        Err(error) => {
+            let why = error.to_string();
+            let ending = Ending { detail: Some(why.clone()), ..Ending::default() };
+            Ok((ExecutionState::NotRun, ending, Verified::NotRun { command, why }))
+        }
+    }
 }
 
 fn intend(tx: &store::Writing<'_>, hold: &Hold, asked: &Command<'_>, deadline: &Moment) -> Result<i64> {

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::os::files;
 use crate::os::git::Git;
 use crate::store;
+use crate::store::run::Run;
 use crate::store::tree::{NewTree, Tree};
 use crate::verbs::Ctx;
 use crate::verbs::flow::tell;
@@ -175,18 +176,18 @@ fn make(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Tree> {
 }
 
 /// Where the trees of a run stand.
-fn home(ctx: &Ctx, hold: &Hold) -> PathBuf {
-    let Some(dir) = hold.run.spec.tree.dir.as_deref() else { return ctx.layout().worktrees(&hold.run.name) };
+pub fn home(ctx: &Ctx, run: &Run) -> PathBuf {
+    let Some(dir) = run.spec.tree.dir.as_deref() else { return ctx.layout().worktrees(&run.name) };
     let folder = match dir.strip_prefix("~/") {
         Some(rest) => std::env::home_dir().unwrap_or_default().join(rest),
         None => ctx.layout().project().join(dir),
     };
-    folder.join(&hold.run.name)
+    folder.join(&run.name)
 }
 
 /// A path that nothing stands at: a tree that was kept is not disturbed.
 fn free_path(ctx: &Ctx, hold: &Hold) -> PathBuf {
-    let home = home(ctx, hold);
+    let home = home(ctx, &hold.run);
     let name = format!("{}.{}", hold.job.name, hold.lease.attempt);
     let mut path = home.join(&name);
     let mut number = 1;
@@ -197,7 +198,8 @@ fn free_path(ctx: &Ctx, hold: &Hold) -> PathBuf {
     path
 }
 
-fn make_parent(ctx: &Ctx, path: &Path) -> Result<()> {
+/// Makes the folder that a tree stands in.
+pub fn make_parent(ctx: &Ctx, path: &Path) -> Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
     if parent.starts_with(ctx.layout().root()) {
         files::create_private_dirs(ctx.layout().root(), parent)?;

@@ -245,8 +245,13 @@ fn is_used(read: &Connection, tree: &Tree) -> Result<bool> {
 
 /// The folder of the newest tree of the run that has it, for seeding another.
 pub fn newest_folder(ctx: &Ctx, hold: &Hold, name: &str) -> Result<Option<PathBuf>> {
-    let trees = ctx.read(|read| Ok(store::tree::there(read, hold.run.id)?))?;
-    let others = trees.iter().rev().filter(|tree| tree.job != hold.job.id || tree.kind == TreeKind::Own);
+    newest_of_run(ctx, hold.run.id, name, |tree| tree.job != hold.job.id || tree.kind == TreeKind::Own)
+}
+
+/// The same among the trees that fit.
+pub fn newest_of_run(ctx: &Ctx, run: RunId, name: &str, fits: impl Fn(&Tree) -> bool) -> Result<Option<PathBuf>> {
+    let trees = ctx.read(|read| Ok(store::tree::there(read, run)?))?;
+    let others = trees.iter().rev().filter(|tree| fits(tree));
     let here = others.map(|tree| super::folder(ctx, tree).join(name)).find(|folder| folder.is_dir());
     let principal = || Some(ctx.layout().project().join(name)).filter(|folder| folder.is_dir());
     Ok(here.or_else(principal))
