@@ -40,6 +40,8 @@ mod lanes;
 mod panel;
 #[path = "cli/person.rs"]
 mod person;
+#[path = "cli/repositories.rs"]
+mod repositories;
 #[path = "cli/request.rs"]
 mod request;
 #[path = "cli/rescue.rs"]

@@ -159,13 +159,7 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
 /// repository that can't be asked matters only to a run that needs it.
 fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Option<Base>> {
     let is_needed = snapshot.jobs.iter().any(|job| job.tree != TreeKind::None || job.kind == JobType::Land);
-    let Some(git) = Git::here(ctx.layout()) else {
-        return match snapshot.jobs.iter().find(|job| job.tree == TreeKind::Own) {
-            Some(job) => Err(Error::new(Code::TreeUnsupported, format!("job {} needs a work tree of its own", job.id))
-                .hint("that takes a git repository: git init")),
-            None => Ok(None),
-        };
-    };
+    let Some(git) = Git::here(ctx.layout()) else { return Ok(None) };
     if is_needed {
         able(&git)?;
     }

@@ -11,7 +11,7 @@ use crate::domain::event::EventType;
 use crate::domain::frozen::{NextAttempt, TreeKind};
 use crate::domain::id::JobId;
 use crate::domain::session::{TreeEvent, TreeState};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::os::files;
 use crate::os::git::Git;
 use crate::store;
@@ -62,7 +62,10 @@ pub fn provide(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Provid
             (again(ctx, hold.job.id)?, conflicts)
         }
         None => {
-            let tree = make(ctx, &git, hold)?;
+            let tree = match make(ctx, &git, hold) {
+                Ok(tree) => tree,
+                Err(error) => return Err(given_up(ctx, hold, error)),
+            };
             let why = match furnish::furnish(ctx, hold, &super::folder(ctx, &tree), runner)? {
                 furnish::Furnished::Ready => None,
                 furnish::Furnished::Failed(why) => Some(Provided::Unusable(why)),
@@ -80,6 +83,14 @@ pub fn provide(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Provid
     Ok(Provided::Ground(Ground { path: super::folder(ctx, &tree), base: tree.base, conflicts }))
 }
 
+/// What was made of a tree that can't be made goes at once; if that fails too, the next attempt does it.
+fn given_up(ctx: &Ctx, hold: &Hold, error: Error) -> Error {
+    if let Ok(Some(half)) = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?)) {
+        let _ = release::give_up(ctx, &half, "it could not be made");
+    }
+    error
+}
+
 /// A new tree is furnished: from now on there may be work in it.
 fn ready(ctx: &Ctx, hold: &Hold, tree: &Tree) -> Result<Tree> {
     ctx.write("tree", |tx| {
@@ -95,7 +106,7 @@ fn ready(ctx: &Ctx, hold: &Hold, tree: &Tree) -> Result<Tree> {
 
 fn again(ctx: &Ctx, job: JobId) -> Result<Tree> {
     let tree = ctx.read(|read| Ok(store::tree::active(read, job)?))?;
-    tree.ok_or_else(|| crate::error::Error::new(crate::error::Code::Bug, "a tree vanished while it was being used"))
+    tree.ok_or_else(|| Error::new(Code::Bug, "a tree vanished while it was being used"))
 }
 
 /// The job's active tree, if the attempt may go on in it; one that may not is retired.
