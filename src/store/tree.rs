@@ -180,9 +180,9 @@ pub fn take_over(tx: &Writing<'_>, id: i64, attempt: u32, base: &str) -> StoreRe
 
 const SET_BASELINE: &str = "UPDATE tree SET baseline = :baseline WHERE id = :id";
 
-/// Keeps what surrounds it at the beginning of an attempt.
-pub fn set_baseline(tx: &Writing<'_>, id: i64, baseline: &serde_json::Value) -> StoreResult<()> {
-    tx.prepare_cached(SET_BASELINE)?.execute(named_params! {":id": id, ":baseline": Json(baseline)})?;
+/// Keeps what surrounds it at the beginning of an attempt; none until one begins.
+pub fn set_baseline(tx: &Writing<'_>, id: i64, baseline: Option<&serde_json::Value>) -> StoreResult<()> {
+    tx.prepare_cached(SET_BASELINE)?.execute(named_params! {":id": id, ":baseline": baseline.map(Json)})?;
     Ok(())
 }
 

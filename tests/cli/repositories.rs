@@ -354,8 +354,9 @@ fn a_repository_that_was_moved_between_two_attempts_goes_on() {
     let said = |args: &[&str]| repo.run(repo.command(args).current_dir(Path::new(&there)));
     said(&["trust", "--as-person", "--yes"]).ok();
     said(&["run", "retry-job", "draft", "--reason", "again"]).ok();
-    said(&["run", "drive", "--interval", "500ms"]).ok();
+    let driven = said(&["run", "drive", "--interval", "500ms"]);
     std::fs::rename(&there, &here).unwrap();
+    assert_eq!(driven.code, 0, "{:?}", repo.attempts());
     assert_eq!(repo.on_branch("w-1", "src/half.txt"), "half");
     assert_eq!(repo.landed("w-1"), ["draft.2"]);
 }

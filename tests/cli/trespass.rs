@@ -140,6 +140,30 @@ fn what_an_agent_does_with_its_own_git_changes_nothing() {
 }
 
 #[test]
+fn the_next_attempt_finds_a_tree_that_git_knows_whatever_the_last_one_did_to_it() {
+    for spoil in [
+        "rm -f .git",
+        "rm -f .git; git init -q .; git add -A",
+        "echo 'gitdir: /nowhere' > .git",
+        "rm -f .git; ln -s \"${STRIATUM_DIR%/.striatum}/.git\" .git",
+        "rm -rf \"$(git rev-parse --git-dir)\"",
+        "echo /nowhere > \"$(git rev-parse --git-dir)/commondir\"",
+        "echo junk > \"$(git rev-parse --git-dir)/HEAD\"",
+        "touch \"$(git rev-parse --git-dir)/index.lock\"",
+    ] {
+        let repo = TestRepo::with_code();
+        repo.agent("draft.1", &format!("echo half > src/half.txt; {spoil}; fail 'not yet'"));
+        repo.agent("draft.2", "git status > /dev/null || fail 'git does not know it'; [ \"$(git log --format=%s)\" = Begin ] || fail 'another HEAD'; echo x > src/x.txt; complete");
+        let driven = repo.drive_through(&format!("{DRAFT}max_strikes = 2\n"));
+        assert_eq!(driven.code, 0, "{spoil}: {:?}", repo.attempts());
+        assert_eq!(repo.on_branch("w-1", "src/half.txt"), "half", "{spoil}");
+        assert_eq!(repo.landed("w-1"), ["draft.2"], "{spoil}");
+        repo.check_completed("w-1");
+        repo.check_repository();
+    }
+}
+
+#[test]
 fn a_change_hidden_from_git_is_found_out_of_scope_too() {
     each_ends(&[
         ("git update-index --assume-unchanged README.md; echo y > README.md", "path_outside_scope: README.md"),
@@ -182,9 +206,31 @@ fn settings_and_hooks_of_the_repository_that_changed_refuse_the_seal_and_run_not
         ),
     ] {
         let (repo, ended) = tried(&format!("echo x > src/x; {script}"));
-        assert!(ended.contains(what), "{script}: {ended}");
+        assert!(ended.starts_with("draft.1 environment: ") && ended.contains(what), "{script}: {ended}");
         assert!(!repo.root().join("agent/ran").exists(), "{script}: it ran");
         assert_eq!(repo.landed("w-1"), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_person_who_has_looked_at_changed_settings_lets_the_job_go_on() {
+    for ends in ["complete", "fail 'something else'"] {
+        let repo = TestRepo::with_code();
+        let filter = "git config filter.x.clean \"touch $AGENT/ran\"";
+        repo.agent("draft.1", &format!("echo x > src/x; {filter}; {ends}"));
+        repo.drive_through(DRAFT).exits(3);
+        repo.check_nobody_left();
+        let attempts = repo.attempts();
+        let last = attempts.last().unwrap();
+        assert!(last.contains("protected_path: .git/config (filter.x.clean)"), "{attempts:?}");
+        assert_eq!(repo.effects().len(), 1, "nobody was started after that");
+        repo.said(&["config", "--unset", "filter.x.clean"]);
+        repo.striatum(&["run", "retry-job", "draft", "--reason", "put back"]).ok();
+        let driven = repo.drive();
+        assert_eq!(driven.code, 0, "{driven} {:?}", repo.attempts());
+        assert!(!repo.root().join("agent/ran").exists());
+        assert_eq!(repo.on_branch("w-1", "src/x"), "x");
+        repo.check_completed("w-1");
     }
 }
 

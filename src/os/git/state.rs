@@ -35,13 +35,23 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// What differs in a later look, as paths to show: settings and hooks first, then the checkout's paths.
-    pub fn differences(&self, later: &Baseline) -> (Vec<String>, Vec<String>) {
-        let mut settings: Vec<String> = Vec::new();
-        for key in differing(&self.settings, &later.settings) {
-            settings.push(format!(".git/config ({key})"));
-        }
-        settings.extend(differing(&self.obeyed, &later.obeyed).into_iter().map(|name| format!(".git/{name}")));
+    /// What git obeys and differs in a later look, as paths to show.
+    pub fn other_rules(&self, later: &Baseline) -> Vec<String> {
+        let settings = differing(&self.settings, &later.settings).into_iter();
+        let mut rules: Vec<String> = settings.map(|key| format!(".git/config ({key})")).collect();
+        rules.extend(differing(&self.obeyed, &later.obeyed).into_iter().map(|name| format!(".git/{name}")));
+        rules
+    }
+
+    /// Whether a later look shows other commands that git would run on the files that it takes in.
+    pub fn has_other_filters(&self, later: &Baseline) -> bool {
+        differing(&self.settings, &later.settings)
+            .iter()
+            .any(|key| ["filter.", "include.", "includeif."].iter().any(|name| key.starts_with(name)))
+    }
+
+    /// Paths of the checkout that differ in a later look.
+    pub fn other_paths(&self, later: &Baseline) -> Vec<String> {
         let has_moved = self.head != later.head;
         let paths = differing(&self.dirt, &later.dirt).into_iter().filter(|path| {
             match (self.dirt.get(path), later.dirt.get(path)) {
@@ -52,7 +62,7 @@ impl Baseline {
                 _ => true,
             }
         });
-        (settings, paths.collect())
+        paths.collect()
     }
 }
 
@@ -96,12 +106,20 @@ impl Git {
     /// # Errors
     /// git is missing, or failed.
     pub fn baseline(&self, without: &str) -> Result<Baseline, GitError> {
-        let mut baseline = Baseline { settings: self.settings()?, obeyed: self.obeyed(), ..Baseline::default() };
+        let mut baseline = self.rules()?;
         if self.work_tree.is_some() {
             baseline.head = self.head()?;
             baseline.dirt = self.dirt(without)?;
         }
         Ok(baseline)
+    }
+
+    /// The part of it that git obeys; reading it runs nothing that it names.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn rules(&self) -> Result<Baseline, GitError> {
+        Ok(Baseline { settings: self.settings()?, obeyed: self.obeyed(), ..Baseline::default() })
     }
 
     fn dirt(&self, without: &str) -> Result<BTreeMap<String, Dirt>, GitError> {

@@ -184,7 +184,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
     matches!((folder(one), folder(other)), (Some(one), Some(other)) if one == other)
 }
 
-/// Writes a worktree's `.git` file anew, unless it leads where it should.
+/// Writes a worktree's `.git` file anew, unless it leads where it should. A folder in its place, which may be a
+/// repository with work in it, is moved out of the worktree, beside it.
 fn restore_pointer(path: &Path, git_dir: &Path) -> Result<(), Fault> {
     let file = path.join(".git");
     let is_plain = std::fs::symlink_metadata(&file).is_ok_and(|found| found.is_file());
@@ -196,7 +197,17 @@ fn restore_pointer(path: &Path, git_dir: &Path) -> Result<(), Fault> {
     if is_plain && std::fs::read(&file).is_ok_and(leads_home) {
         return Ok(());
     }
-    move_aside(&file)?;
+    match std::fs::symlink_metadata(&file) {
+        Ok(found) if found.is_dir() => {
+            let mut beside = path.as_os_str().to_owned();
+            beside.push(".git");
+            let beside = PathBuf::from(beside);
+            move_aside(&beside)?;
+            std::fs::rename(&file, &beside).map_err(|error| Fault::new("move", &file, error))?;
+        }
+        Ok(_) => std::fs::remove_file(&file).map_err(|error| Fault::new("remove", &file, error))?,
+        Err(_) => {}
+    }
     replace(&file, &[b"gitdir: ", git_dir.as_os_str().as_bytes()].concat())
 }
 

@@ -34,6 +34,8 @@ pub enum Look {
     Good(Listed),
     /// Out of scope, or outside the tree: a line a path.
     Refused(Vec<String>),
+    /// What git obeys has changed, a line each: a person has to look before git is asked anything more.
+    Obeyed(Vec<String>),
 }
 
 /// Lists and judges what an attempt changed.
@@ -52,7 +54,7 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
     let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree, rule)?;
     if around.obeyed {
         // Nothing is listed with settings that may name commands of the agent's.
-        return Ok(Look::Refused(around.refused));
+        return Ok(Look::Obeyed(around.refused));
     }
     tree::guard::tell_of(ctx, hold, &around.told)?;
     let mut refused = around.refused;

@@ -81,6 +81,11 @@ fn check_all(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::R
         changes::Look::Nothing => None,
         changes::Look::Good(listed) => Some(listed),
         changes::Look::Refused(violations) => return Ok(out_of_scope(violations)),
+        changes::Look::Obeyed(violations) => {
+            tree::guard::leave_to_a_person(ctx, hold.job.id)?;
+            let detail = format!("{}; look, put back what is not yours", violations.join("; "));
+            return Ok(bad(Outcome::Environment, detail, Lesson { violations, verify_tail: None }));
+        }
     };
     let artifacts = match artifacts::collect(ctx, hold)? {
         artifacts::Collected::All(artifacts) => artifacts,
@@ -146,7 +151,9 @@ fn verified(
     if let Some(listed) = listed {
         match changes::look(ctx, hold)? {
             changes::Look::Good(after) if after.tree == listed.tree => {}
-            changes::Look::Refused(violations) => void = violations.first().cloned(),
+            changes::Look::Refused(violations) | changes::Look::Obeyed(violations) => {
+                void = violations.first().cloned()
+            }
             changes::Look::Good(after) => void = Some(difference(ctx, listed, &after)?),
             changes::Look::Nothing => void = Some("the tree".to_owned()),
         }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::domain::event::EventType;
 use crate::domain::frozen::ForeignWrite;
+use crate::domain::id::JobId;
 use crate::domain::scope::Violation;
 use crate::error::Result;
 use crate::os::git::{Baseline, Git};
@@ -19,7 +20,7 @@ use crate::verbs::work::hold::Hold;
 /// Remembers what surrounds a tree when its attempt begins.
 pub fn begin(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<()> {
     let baseline = serde_json::to_value(git.baseline(FOLDER)?)?;
-    ctx.write("tree", |tx| Ok(store::tree::set_baseline(tx, tree.id, &baseline)?))
+    ctx.write("tree", |tx| Ok(store::tree::set_baseline(tx, tree.id, Some(&baseline))?))
 }
 
 /// What changed around a tree since its attempt began, each path with its word.
@@ -37,17 +38,47 @@ pub struct Trespasses {
 pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree, rule: ForeignWrite) -> Result<Trespasses> {
     let Some(before) = tree.baseline.clone() else { return Ok(Trespasses::default()) };
     let before: Baseline = serde_json::from_value(before)?;
-    let (settings, paths) = before.differences(&git.baseline(FOLDER)?);
-    let obeyed = !settings.is_empty();
-    let mut refused: Vec<String> =
-        settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word())).collect();
+    let rules = before.other_rules(&git.rules()?);
+    if !rules.is_empty() {
+        // Nothing more is asked of git: it would obey them.
+        let refused = rules.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word())).collect();
+        return Ok(Trespasses { refused, obeyed: true, told: Vec::new() });
+    }
+    let paths = before.other_paths(&git.baseline(FOLDER)?);
     if rule == ForeignWrite::Tell {
-        return Ok(Trespasses { refused, obeyed, told: paths });
+        return Ok(Trespasses { refused: Vec::new(), obeyed: false, told: paths });
     }
     let project = ctx.layout().project().display().to_string();
     let foreign = paths.into_iter().map(|path| format!("{}: {path} in {project}", Violation::ForeignWrite.word()));
-    refused.extend(foreign);
-    Ok(Trespasses { refused, obeyed, told: Vec::new() })
+    Ok(Trespasses { refused: foreign.collect(), obeyed: false, told: Vec::new() })
+}
+
+/// Whether git would run other commands on a tree's files than when its attempt began.
+pub fn has_other_filters(git: &Git, tree: &Tree) -> Result<bool> {
+    let Some(before) = tree.baseline.clone() else { return Ok(false) };
+    let before: Baseline = serde_json::from_value(before)?;
+    Ok(before.has_other_filters(&git.rules()?))
+}
+
+/// What git obeys and an attempt in this tree has changed, whatever became of it; nobody is told twice.
+pub fn changed_rules(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<Option<String>> {
+    let Some(before) = tree.baseline.clone() else { return Ok(None) };
+    let before: Baseline = serde_json::from_value(before)?;
+    let rules = before.other_rules(&git.rules()?);
+    if rules.is_empty() {
+        return Ok(None);
+    }
+    leave_to_a_person(ctx, tree.job)?;
+    Ok(Some(format!("{}: {}; look, put back what is not yours", Violation::ProtectedPath.word(), rules.join(", "))))
+}
+
+/// The attempt stops here, and no other begins by itself. When a person has looked and tries again, what is there then
+/// is what later changes are compared with.
+pub fn leave_to_a_person(ctx: &Ctx, job: JobId) -> Result<()> {
+    ctx.write("tree", |tx| match store::tree::active(tx, job)? {
+        Some(tree) => Ok(store::tree::set_baseline(tx, tree.id, None)?),
+        None => Ok(()),
+    })
 }
 
 /// Notes in the log what changed in the checkout meanwhile.

@@ -54,6 +54,10 @@ pub fn provide(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Provid
     let (tree, conflicts) = match usable(ctx, &git, hold)? {
         Some(tree) => {
             let has_begun = tree.attempt == hold.lease.attempt && tree.baseline.is_some();
+            let changed = if has_begun { None } else { guard::changed_rules(ctx, &git, &tree)? };
+            if let Some(why) = changed {
+                return Ok(Provided::Unusable(why));
+            }
             let conflicts =
                 if has_begun { carry::unresolved(ctx, &tree) } else { carry::over(ctx, &git, hold, &tree)? };
             if !has_begun {

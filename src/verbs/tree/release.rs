@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::guard;
 use crate::domain::event::EventType;
 use crate::domain::frozen::TreeKind;
 use crate::domain::id::RunId;
@@ -86,6 +87,9 @@ fn clear(ctx: &Ctx, hold: &Hold) -> Result<()> {
 pub fn obstacle(ctx: &Ctx, repository: &Git, tree: &Tree, job: &Job) -> Result<Option<String>> {
     if tree.git_dir.is_none() {
         return Ok(Some("it was never finished".to_owned()));
+    }
+    if guard::has_other_filters(repository, tree)? {
+        return Ok(Some("filters in git's settings have changed since its attempt began".to_owned()));
     }
     let git = super::git(ctx, tree)?;
     let held = match git.snapshot() {
