@@ -14,6 +14,8 @@ mod clock;
 mod crash;
 #[path = "faults/ground.rs"]
 mod ground;
+#[path = "faults/halfmade.rs"]
+mod halfmade;
 #[path = "faults/hostile.rs"]
 mod hostile;
 #[path = "faults/kill.rs"]

@@ -2,6 +2,9 @@
 
 use super::{Git, GitError};
 
+/// References that nobody else writes: a lock on one that stays was left behind.
+const OURS: &[&str] = &["refs/heads/striatum/", "refs/striatum/"];
+
 /// Whom a commit names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
@@ -78,7 +81,15 @@ impl Git {
     pub fn move_ref(&self, name: &str, from: Option<&str>, to: &str) -> Result<(), GitError> {
         let absent = "0".repeat(to.len());
         let from = from.unwrap_or(&absent);
-        self.ask(&["update-ref", "--no-deref", "-m", "striatum", name, to, from]).map(|_| ())
+        if OURS.iter().any(|prefix| name.starts_with(prefix)) {
+            super::wait_for(&self.git_dir.join(name));
+        }
+        match self.ask(&["update-ref", "--no-deref", "-m", "striatum", name, to, from]) {
+            Ok(_) => Ok(()),
+            // It may have been killed when it had done it.
+            Err(_) if self.resolve(name)?.as_deref() == Some(to) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes a reference that is where the caller saw it.

@@ -20,8 +20,10 @@ pub use state::{Baseline, Dirt};
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use super::Fault;
 use super::env::is_gits;
@@ -71,6 +73,13 @@ pub fn is_new_enough(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (2, 40)
 }
+
+/// How often a command that was killed runs again.
+const AGAIN: u32 = 2;
+
+/// How often a lock is looked at before it counts as left behind, and the pause between.
+const LOCK_LOOKS: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A repository that git is asked about.
 #[derive(Clone, Debug)]
@@ -191,6 +200,17 @@ impl Git {
         input: &[u8],
         named: &[(String, &str)],
     ) -> Result<Vec<u8>, GitError> {
+        let mut output = self.feed(args, input, named)?;
+        for _ in 0..AGAIN {
+            if output.status.signal().is_none() {
+                break;
+            }
+            output = self.feed(args, input, named)?;
+        }
+        succeeded(args, output)
+    }
+
+    fn feed<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8], named: &[(String, &str)]) -> Result<Output, GitError> {
         let mut command = self.command();
         command.envs(named.iter().map(|(name, value)| (name, value)));
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -202,11 +222,22 @@ impl Git {
             scope.spawn(move || stdin.take().map(|mut stdin| stdin.write_all(input)));
             child.wait_with_output()
         });
-        succeeded(args, output.map_err(fault)?)
+        output.map_err(fault)
     }
 
+    /// Runs a command; one that somebody killed runs again, without the lock that it left on an index of one's own.
     fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Result<Output, GitError> {
-        self.command().args(args).output().map_err(|error| self.not_started(error))
+        let mut tries = 0;
+        loop {
+            let output = self.command().args(args).output().map_err(|error| self.not_started(error))?;
+            if output.status.signal().is_none() || tries == AGAIN {
+                return Ok(output);
+            }
+            tries += 1;
+            if let Some(index) = &self.index {
+                let _ = std::fs::remove_file(lock_of(index));
+            }
+        }
     }
 
     fn not_started(&self, error: std::io::Error) -> GitError {
@@ -267,9 +298,31 @@ fn succeeded<S: AsRef<OsStr>>(args: &[S], output: Output) -> Result<Vec<u8>, Git
     if output.status.success() { Ok(output.stdout) } else { Err(failed(args, &output)) }
 }
 
+/// The file by which git locks another.
+fn lock_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+/// Waits for a lock on a file that is one's own: only a git holds it that is about to end, or one that was killed.
+fn wait_for(file: &Path) {
+    let lock = lock_of(file);
+    for _ in 0..LOCK_LOOKS {
+        if lock.symlink_metadata().is_err() {
+            return;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    let _ = std::fs::remove_file(&lock);
+}
+
 /// What a failed command said.
 fn failed<S: AsRef<OsStr>>(args: &[S], output: &Output) -> GitError {
-    let said = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned();
+    let mut said = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or_default().to_owned();
+    if let Some(signal) = output.status.signal().filter(|_| said.is_empty()) {
+        said = format!("signal {signal} ended it");
+    }
     let verb = args.first().map(|word| word.as_ref().to_string_lossy().into_owned()).unwrap_or_default();
     GitError::Failed { verb, said }
 }

@@ -4,14 +4,9 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::{Git, GitError, failed, path, paths};
 use crate::domain::change::{Change, Mode};
-
-/// How often a lock on an index is looked at before it counts as left behind, and the pause between.
-const LOCK_LOOKS: u32 = 100;
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Why the contents of a work tree can't be listed.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +35,9 @@ impl Git {
     /// # Errors
     /// git is missing or failed, or another repository or something that is no file lies in the tree.
     pub fn snapshot(&self) -> Result<String, Unlistable> {
-        self.wait_for_index();
+        if let Some(index) = &self.index {
+            super::wait_for(index);
+        }
         let args = ["-c", "core.safecrlf=false", "add", "--all", "--sparse", "--", ":/"];
         let output = self.run(&args)?;
         if output.status.success() {
@@ -54,21 +51,6 @@ impl Git {
             Some(path) => Err(Unlistable::Unreadable { path }),
             None => Err(failed(&["add"], &output).into()),
         }
-    }
-
-    /// An index of one's own is locked only by a git that is about to end, or by one that was killed.
-    fn wait_for_index(&self) {
-        let Some(index) = &self.index else { return };
-        let mut lock = index.clone().into_os_string();
-        lock.push(".lock");
-        let lock = PathBuf::from(lock);
-        for _ in 0..LOCK_LOOKS {
-            if lock.symlink_metadata().is_err() {
-                return;
-            }
-            std::thread::sleep(LOCK_PAUSE);
-        }
-        let _ = std::fs::remove_file(&lock);
     }
 
     /// A tree object of what the index holds.

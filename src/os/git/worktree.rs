@@ -30,7 +30,13 @@ impl Git {
     /// # Errors
     /// git is missing or failed, a filter's command among it.
     pub fn fill(&self) -> Result<(), GitError> {
-        self.ask(&["reset", "--hard", "--quiet", "--no-recurse-submodules"]).map(|_| ())
+        let args = ["reset", "--hard", "--quiet", "--no-recurse-submodules"];
+        if self.ask(&args).is_ok() {
+            return Ok(());
+        }
+        // Nobody but us is at it yet: a lock was left by one that was killed.
+        let _ = std::fs::remove_file(self.git_dir.join("index.lock"));
+        self.ask(&args).map(|_| ())
     }
 
     /// Makes the files (and this index, which knew what they were) those of a tree; ignored files stay.
@@ -38,6 +44,9 @@ impl Git {
     /// # Errors
     /// git is missing, or failed.
     pub fn check_out(&self, tree: &str) -> Result<(), GitError> {
+        if let Some(index) = &self.index {
+            super::wait_for(index);
+        }
         self.ask(&["read-tree", "-u", "--reset", tree]).map(|_| ())
     }
 
@@ -46,11 +55,11 @@ impl Git {
     /// # Errors
     /// git is missing, or failed.
     pub fn point_at(&self, commit: &str) -> Result<(), GitError> {
-        self.ask(&["update-ref", "--no-deref", "HEAD", commit])?;
-        let own = Git { index: None, ..self.clone() };
-        for name in ["index.lock", "index"] {
+        for name in ["HEAD.lock", "index.lock", "index"] {
             let _ = std::fs::remove_file(self.git_dir.join(name));
         }
+        self.ask(&["update-ref", "--no-deref", "HEAD", commit])?;
+        let own = Git { index: None, ..self.clone() };
         own.ask(&["read-tree", commit])?;
         // Only speeds up what the agent asks git; a failure changes nothing.
         let _ = own.run(&["update-index", "-q", "--refresh"])?;

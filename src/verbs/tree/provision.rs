@@ -176,7 +176,13 @@ fn make(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Tree> {
     })?;
     crate::os::crash::point("tree.intended");
     make_parent(ctx, &path)?;
-    let git_dir = git.add_worktree(&path, &tip)?;
+    let git_dir = match git.add_worktree(&path, &tip) {
+        Ok(git_dir) => git_dir,
+        Err(_) => {
+            git.clear_half_made(&path)?;
+            git.add_worktree(&path, &tip)?
+        }
+    };
     crate::os::crash::point("tree.added");
     let name = git_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     ctx.write("tree", |tx| Ok(store::tree::set_git_dir(tx, id, &name)?))?;
