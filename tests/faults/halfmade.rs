@@ -126,7 +126,7 @@ fn killed_again_and_again(seed: u64) -> u32 {
     let mut kills = 0_u32;
     let mut wait_us = seed * 997;
     let end = loop {
-        let mut driver = repo.spawn(&["run", "drive", "--interval", "200ms"]);
+        let mut driver = repo.spawn(&["run", "drive", "--run-id", &run, "--interval", "200ms"]);
         let begun = std::time::Instant::now();
         wait_us = (wait_us * 48_271) % 2_147_483_647;
         let patience = std::time::Duration::from_micros(20_000 + wait_us % 150_000);
@@ -154,10 +154,10 @@ fn killed_again_and_again(seed: u64) -> u32 {
     repo.check_cleared(&run);
     let mut landed = repo.landed(&run);
     landed.sort();
-    let mut sealed =
-        repo.rows("SELECT job.name || '.' || number FROM attempt JOIN job ON job.id = job_id WHERE outcome = 'sealed'");
-    sealed.sort();
-    assert_eq!(landed, sealed, "{kills} kills\n{}", repo.told());
+    // An attempt whose settling was killed too often may be lost and its change integrated: then the next has none.
+    let jobs: Vec<&str> = landed.iter().filter_map(|name| name.split('.').next()).collect();
+    assert_eq!(jobs, ["job0", "job1", "job2", "job3"], "{landed:?}, {kills} kills\n{}", repo.told());
+    assert_eq!(repo.count("change WHERE state = 'integrated'"), 4, "{}", repo.told());
     for number in 0..4 {
         assert_eq!(repo.on_branch(&run, &format!("src/{number}/x")), "x");
     }

@@ -39,7 +39,7 @@ pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Re
         tell(tx, EventType::ArtifactPublished, job, &body)?;
     }
     if sealing.changed {
-        integrated(tx, job)?;
+        integrated(tx, job, job.attempt)?;
     }
     if let Some(cost) = sealing.answer.usage.as_ref().and_then(|usage| usage.cost_usd) {
         store::run::add_cost(tx, run.id, micro_usd(cost))?;
@@ -64,14 +64,14 @@ pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Re
     finish::complete_if_done(tx, run.id, &sealing.evidence)
 }
 
-/// The outcome of what was committed, pinned and integrated before.
-fn integrated(tx: &Writing<'_>, job: &Job) -> Result<()> {
-    store::change::integrated(tx, job.id, job.attempt)?;
-    let Some(change) = store::change::get(tx, job.id, job.attempt)? else { return Ok(()) };
-    let body = json!({"attempt": job.attempt, "commit": change.commit, "base": change.base, "tree": change.tree,
+/// The outcome of what an attempt committed, pinned and integrated before: it is on the run's branch.
+pub fn integrated(tx: &Writing<'_>, job: &Job, attempt: u32) -> Result<()> {
+    store::change::integrated(tx, job.id, attempt)?;
+    let Some(change) = store::change::get(tx, job.id, attempt)? else { return Ok(()) };
+    let body = json!({"attempt": attempt, "commit": change.commit, "base": change.base, "tree": change.tree,
         "files": change.files});
     tell(tx, EventType::TreeCommitted, job, &body)?;
-    let body = json!({"attempt": job.attempt, "from": change.tip_before, "to": change.tip_after});
+    let body = json!({"attempt": attempt, "from": change.tip_before, "to": change.tip_after});
     tell(tx, EventType::TreeIntegrated, job, &body)
 }
 

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use super::changes::Listed;
 use super::must_still_hold;
 use crate::domain::contract::Answer;
+use crate::domain::session::ChangeState;
 use crate::error::Result;
 use crate::os::git::{Git, Merged, NewCommit};
 use crate::store;
 use crate::store::change::NewChange;
+use crate::verbs::flow::seal;
 use crate::verbs::work::hold::Hold;
 use crate::verbs::{Ctx, tree};
 
@@ -59,6 +61,29 @@ pub fn integrate(ctx: &Ctx, hold: &Hold, listed: &Listed, answer: &Answer) -> Re
     }
     crate::os::crash::point("settle.integrated");
     Ok(Integrated::Done)
+}
+
+/// Changes of earlier attempts that came onto the run's branch and were never sealed, because whoever settled them died
+/// too often: their outcome is written now. True when there are some.
+pub fn adopt(ctx: &Ctx, hold: &Hold) -> Result<bool> {
+    let earlier: Vec<_> = ctx
+        .read(|read| Ok(store::change::of_job(read, hold.job.id)?))?
+        .into_iter()
+        .filter(|change| change.attempt < hold.lease.attempt && change.state == ChangeState::Intended)
+        .collect();
+    if earlier.is_empty() {
+        return Ok(false);
+    }
+    let git = tree::repository(ctx)?;
+    let tip = tree::tip(ctx, &git, &hold.run)?;
+    let mut found = false;
+    for change in earlier {
+        if git.is_ancestor(&change.commit, &tip)? {
+            ctx.write("settle", |tx| seal::integrated(tx, &hold.job, change.attempt))?;
+            found = true;
+        }
+    }
+    Ok(found)
 }
 
 /// The change as a commit on its base, with its intent recorded.

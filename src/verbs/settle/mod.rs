@@ -91,7 +91,9 @@ fn check_all(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::R
         artifacts::Collected::All(artifacts) => artifacts,
         artifacts::Collected::Refused(violations) => return Ok(out_of_scope(violations)),
     };
+    let is_there_already = listed.is_some() && integrate::adopt(ctx, hold)?;
     if let Some(listed) = &listed
+        && !is_there_already
         && listed.changes.is_empty()
         && !hold.job.spec.writes.is_empty()
         && !hold.job.spec.allow_empty
@@ -103,7 +105,7 @@ fn check_all(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::R
         return Ok(refusal);
     }
     let Some(listed) = listed.filter(|listed| !listed.changes.is_empty()) else {
-        return Ok(Checked::Good(Work { artifacts, changed: false }));
+        return Ok(Checked::Good(Work { artifacts, changed: is_there_already }));
     };
     Ok(match integrate::integrate(ctx, hold, &listed, answer)? {
         Integrated::Done => Checked::Good(Work { artifacts, changed: true }),
