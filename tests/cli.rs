@@ -22,6 +22,8 @@ mod ends;
 mod freshness;
 #[path = "cli/gate.rs"]
 mod gate;
+#[path = "cli/hook.rs"]
+mod hook;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/job.rs"]
@@ -38,6 +40,8 @@ mod request;
 mod rescue;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/scope_check.rs"]
+mod scope_check;
 #[path = "cli/session.rs"]
 mod session;
 #[path = "cli/status.rs"]
