@@ -24,6 +24,8 @@ mod freshness;
 mod gate;
 #[path = "cli/hook.rs"]
 mod hook;
+#[path = "cli/in_hook.rs"]
+mod in_hook;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/job.rs"]
