@@ -368,7 +368,7 @@ fn a_program_that_is_missing_or_does_not_know_the_hook_blocks_nothing() {
     std::fs::set_permissions(&older, std::fs::Permissions::from_mode(0o755)).unwrap();
     let fallback = script.lines().find(|line| line.starts_with("for ")).unwrap();
     for program in [older.to_str().unwrap(), "/nowhere/striatum"] {
-        let changed = format!("for striatum in \"${{STRIATUM_BIN:-}}\" striatum '{program}'; do");
+        let changed = format!("for striatum in \"\" striatum '{program}'; do");
         for name in ["pre-commit", "commit-msg"] {
             let text = std::fs::read_to_string(hook(&repo, name)).unwrap();
             std::fs::write(hook(&repo, name), text.replace(fallback, &changed)).unwrap();
@@ -408,4 +408,20 @@ fn a_hook_asked_with_more_words_than_git_gives_is_a_verb_like_any_other() {
     repo.striatum(&["hook", "pre-commit", "--help"]).ok();
     assert_eq!(repo.striatum(&["hook", "commit-msg"]).code, 2);
     repo.striatum(&["hook", "pre-push", "origin", "url"]).ok();
+}
+
+#[test]
+fn an_agents_own_commits_are_judged_by_the_program_that_hosts_it() {
+    let repo = installed();
+    repo.agent(
+        "draft.1",
+        "git() { command git -c user.name=A -c user.email=a@example.org \"$@\"; }; \
+         echo x > README.md; git commit -qam Out || note refused; git checkout -q HEAD -- README.md; \
+         echo y > src/a.txt; git commit -qam In && note made; complete",
+    );
+    repo.start("w");
+    repo.drive().ok();
+    let notes: Vec<String> = repo.notes().into_iter().map(|note| note.word).collect();
+    assert_eq!(notes, ["refused", "made"]);
+    assert_eq!(repo.run_state("w-1"), "completed");
 }
