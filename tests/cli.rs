@@ -60,6 +60,10 @@ mod status;
 mod supervise;
 #[path = "cli/take.rs"]
 mod take;
+#[path = "cli/tree.rs"]
+mod tree;
+#[path = "cli/trespass.rs"]
+mod trespass;
 #[path = "cli/trust.rs"]
 mod trust;
 #[path = "cli/unreadable.rs"]

@@ -31,13 +31,12 @@ impl Judged {
 
 /// What the seal would say to the tree as it stands.
 pub fn everything(ctx: &Ctx, here: &Here) -> Result<Judged> {
+    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.run.spec, &here.tree)?;
     let mut judged = match here.tree.kind {
-        TreeKind::Own => contents(ctx, here)?,
+        TreeKind::Own if !around.obeyed => contents(ctx, here)?,
         // Nothing in it is sealed.
-        TreeKind::Tip | TreeKind::None => Judged::default(),
+        _ => Judged::default(),
     };
-    let rule = here.run.spec.tree.foreign_write;
-    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.tree, rule)?;
     judged.refused.splice(0..0, around.refused);
     Ok(judged)
 }
