@@ -22,3 +22,5 @@ mod kill;
 mod signals;
 #[path = "faults/together.rs"]
 mod together;
+#[path = "faults/trees.rs"]
+mod trees;
