@@ -1,7 +1,8 @@
 -- The store of striatum: everything durable that is not a file. The only place where tables are made.
 -- Times (`*_at`) are wall-clock milliseconds since 1970 and are for people; order is by id, never by time.
 -- Deadlines are (`*_boot`, `*_ms`): a boot id and milliseconds of the monotonic clock; another boot means past.
--- Documents are JSON text. Tables marked "append-only" refuse UPDATE and DELETE by trigger.
+-- Documents are JSON text. WITHOUT ROWID is for small rows alone: a search through large ones reads them whole.
+-- Tables marked "append-only" refuse UPDATE and DELETE by trigger.
 
 -- One row: what made this file.
 CREATE TABLE store (
@@ -47,7 +48,7 @@ CREATE TABLE snapshot (
   reason TEXT NOT NULL,                           -- `prepare`, or why it was amended
   created_at INTEGER NOT NULL,                    -- when
   PRIMARY KEY (run_id, generation)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- A node of a run.
 CREATE TABLE job (
@@ -76,6 +77,9 @@ CREATE TABLE job (
   changed_at INTEGER NOT NULL,                    -- when the state last changed
   UNIQUE (run_id, name)
 ) STRICT;
+CREATE INDEX job_tried ON job (run_id)
+  WHERE settled = 0 AND (strikes > 0 OR requeues > 0 OR revisions > 0);         -- the tries that open jobs have used
+CREATE INDEX job_place ON job (run_id, position);                               -- the first jobs of a run, in the order of the workflow
 CREATE INDEX job_open ON job (run_id) WHERE settled = 0;                        -- "is anything left?"
 CREATE INDEX job_state ON job (run_id, state, unmet);                           -- in one state; counts; gates to open, held jobs
 CREATE INDEX job_reviews ON job (reviews) WHERE reviews IS NOT NULL;            -- the panel of a job
@@ -108,7 +112,7 @@ CREATE TABLE attempt (
   claimed_at INTEGER,                             -- when claimed
   ended_at INTEGER,                               -- when ended
   PRIMARY KEY (job_id, number)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- One life of an agent in a (run, role, lane) slot.
 CREATE TABLE session (
@@ -242,6 +246,7 @@ CREATE TABLE tree (
   git_dir TEXT,                                   -- its git directory's name; none while it is being made
   base TEXT NOT NULL,                             -- the commit that its changes are against
   baseline TEXT,                                  -- checkout and settings when its attempt began, for comparing
+  carried TEXT,                                   -- what was put on top of newer work: tip, tree, conflicts
   reason TEXT,                                    -- why it is kept or missing
   made_at INTEGER NOT NULL,                       -- intent
   ended_at INTEGER                                -- when it was removed
@@ -357,7 +362,7 @@ CREATE TABLE request (
   reserved_at INTEGER NOT NULL,                   -- when its first effect was recorded, in the same transaction
   reply TEXT,                                     -- the report or error; none until the verb ended, or if that was lost
   replied_at INTEGER                              -- when
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- What happened, one chain a store. Append-only.
 CREATE TABLE event (

@@ -12,6 +12,8 @@ mod await_work;
 mod causes;
 #[path = "cli/control.rs"]
 mod control;
+#[path = "cli/diff.rs"]
+mod diff;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[path = "cli/drive.rs"]
@@ -22,6 +24,8 @@ mod ends;
 mod freshness;
 #[path = "cli/gate.rs"]
 mod gate;
+#[path = "cli/gc.rs"]
+mod gc;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/job.rs"]

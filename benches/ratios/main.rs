@@ -15,6 +15,7 @@ mod measure;
 mod memory;
 mod short;
 mod table;
+mod tree;
 mod trial;
 mod workload;
 
@@ -81,12 +82,13 @@ fn compare(plan: &Plan) -> Outcome<()> {
     println!("{}", machine::describe(&trial::base()));
     println!("medians of {} round(s); synchronous=FULL on both sides\n", plan.rounds);
     let mut table = Table::default();
-    let cases: [(&[&str], Case); 5] = [
+    let cases: [(&[&str], Case); 6] = [
         (&["G1", "G2", "G4", "G14"], short::compare),
         (&["G6"], claim::compare),
         (&["G9", "G10"], drive::compare),
         (&["G12"], idle::compare),
         (&["G14"], memory::compare),
+        (&["TREE"], tree::compare),
     ];
     for (aims, case) in cases {
         if !aims.iter().any(|aim| plan.wants(aim)) {

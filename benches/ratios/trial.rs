@@ -43,7 +43,7 @@ impl Trial {
         std::fs::create_dir_all(trial.path().join(".striatum/workflows"))?;
         std::fs::write(trial.path().join(".striatum/config.toml"), "")?;
         let mut git = trial.cleared(Command::new("git"));
-        succeed(git.args(["init", "--quiet"]))?;
+        succeed(git.args(["init", "--quiet", "--initial-branch=main"]))?;
         Ok(trial)
     }
 

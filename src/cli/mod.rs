@@ -1,18 +1,21 @@
 //! The command line: parse words, call one verb, render its report.
 //!
-//! It decides nothing. Hidden verbs (helpers and their shims) are matched before clap is built.
+//! It decides nothing. Hidden verbs (helpers and their shims) and git's hooks are matched before clap is built.
 
 mod audit;
 mod call;
+mod clean;
 mod config;
 mod control;
 mod dashboard;
+mod diff;
 mod doctor;
 mod drive;
 mod events;
 mod gate;
 mod go;
 mod help;
+mod hook;
 mod inbox;
 mod init;
 mod job;
@@ -24,6 +27,7 @@ mod person;
 mod quickstart;
 mod review;
 mod run;
+mod scope_check;
 mod session;
 mod status;
 mod summary;
@@ -34,10 +38,11 @@ mod work;
 mod workflow;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::Result;
 use call::Session;
@@ -81,6 +86,10 @@ pub struct Globals {
 enum Verb {
     /// Set up striatum in this repository, with a first workflow
     Init(init::Init),
+    /// Take striatum's state away, and list what stays
+    Uninit(clean::Uninit),
+    /// List what ended runs have left, and take it away with --yes
+    Gc(clean::Gc),
     /// See a reviewed workflow run, in a new small repository
     Quickstart(quickstart::Quickstart),
     /// Let the commands run that config.toml and workflows name
@@ -98,6 +107,8 @@ enum Verb {
     Job(job::Job),
     /// Show what an agent printed
     Logs(logs::Logs),
+    /// Show what a run, a job or an attempt changed
+    Diff(diff::Diff),
     /// Show what happened
     Events(events::Events),
     /// Verify the log
@@ -139,6 +150,11 @@ enum Verb {
     /// Check, show, draw and write workflows
     #[command(subcommand)]
     Workflow(workflow::Workflow),
+    /// Say what the seal would refuse in this job's work tree
+    ScopeCheck(scope_check::ScopeCheck),
+    /// Install git hooks, and what they call
+    #[command(subcommand)]
+    Hook(hook::Hook),
     /// What holds here, where it comes from, and what may be written
     #[command(subcommand)]
     Config(config::Config),
@@ -154,7 +170,10 @@ pub fn main() -> ExitCode {
         Some(crate::verbs::supervise::start::HELPER_VERB) => return supervise::helper(&words),
         _ => {}
     }
-    let cli = match Cli::try_parse_from(&words) {
+    if let Some(code) = hook::called(words.get(1..).unwrap_or_default()) {
+        return code;
+    }
+    let cli = match parse(&words) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&in_full(error, &words), &words),
     };
@@ -164,6 +183,13 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => output.error(&error),
     }
+}
+
+/// Reads the words. The tree of commands is kept until the process ends, which is soon: freeing it is work.
+fn parse(words: &[OsString]) -> std::result::Result<Cli, clap::Error> {
+    let mut command = ManuallyDrop::new(Cli::command());
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Help is told in full only when it is asked for.
@@ -178,6 +204,8 @@ fn in_full(error: clap::Error, words: &[OsString]) -> clap::Error {
 fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
     match verb {
         Verb::Init(init) => init.run(session, output),
+        Verb::Uninit(verb) => verb.run(session, output),
+        Verb::Gc(verb) => verb.run(session, output),
         Verb::Quickstart(quickstart) => quickstart.run(session, output),
         Verb::Trust(trust) => trust.run(session, output),
         Verb::Completion(completion) => completion.run(output),
@@ -186,6 +214,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Inbox(verb) => verb.run(session, output),
         Verb::Job(verb) => verb.run(session, output),
         Verb::Logs(verb) => verb.run(session, output),
+        Verb::Diff(verb) => verb.run(session, output),
         Verb::Events(verb) => verb.run(session, output),
         Verb::Dashboard(verb) => verb.run(session, output),
         Verb::Doctor(verb) => verb.run(session, output),
@@ -203,6 +232,8 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Lane(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
+        Verb::ScopeCheck(verb) => verb.run(session, output),
+        Verb::Hook(verb) => verb.run(session, output),
     }
 }
 

@@ -82,6 +82,15 @@ fn shell_word(word: &str) -> String {
     if is_plain || is_quoted { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
+/// A line without any power over a terminal.
+pub fn harmless(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    for letter in line.chars() {
+        if letter.is_control() && letter != '\t' { text.extend(letter.escape_default()) } else { text.push(letter) }
+    }
+    text
+}
+
 /// Writes to standard output; whoever closed it has seen enough.
 pub fn print(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());

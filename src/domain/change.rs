@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::path::shown;
 use super::scope::{Scope, Violation};
 
 /// What stands at a path.
@@ -64,7 +65,7 @@ pub struct Refused {
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}: {}", self.why.word(), self.path.display())
+        write!(out, "{}: {}", self.why.word(), shown(&self.path))
     }
 }
 

@@ -241,7 +241,18 @@ pub struct Unavailable {
     pub give_up_ms: u64,
 }
 
-/// What makes a work tree usable; stored now, acted on once trees exist.
+/// What a change of the principal checkout during an attempt means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ForeignWrite {
+    /// The attempt is not sealed.
+    #[default]
+    Refuse,
+    /// It is told in the log, and nothing else.
+    Tell,
+}
+
+/// What makes a work tree usable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TreeSpec {
     /// Commands, each an argv.
@@ -256,6 +267,9 @@ pub struct TreeSpec {
     pub discard: Vec<String>,
     /// Where trees stand; none means `.striatum/worktrees`.
     pub dir: Option<String>,
+    /// What a change of the principal checkout during an attempt means.
+    #[serde(default)]
+    pub foreign_write: ForeignWrite,
 }
 
 /// What a job is.
@@ -461,6 +475,14 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// The two commits of a range under review.
+    pub fn reviewed_range(&self) -> Option<(&str, &str)> {
+        match &self.reviews {
+            Some(Reviews::Range(range)) => range.split_once(".."),
+            Some(Reviews::Job(_)) | None => None,
+        }
+    }
+
     /// The reviewed job's name, when this is a review of one.
     pub fn reviewed_job(&self) -> Option<&str> {
         match &self.reviews {

@@ -179,11 +179,9 @@ pub fn counts(read: &Connection, run: RunId) -> StoreResult<Vec<(JobState, u32)>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-// The states stand in it as in the partial index, which is used only because they do.
-const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state
-  AND state NOT IN ('completed', 'waiting') ORDER BY id LIMIT :limit";
+const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state ORDER BY id LIMIT :limit";
 
-/// Jobs in one state, oldest first; not for `completed` and `waiting`, of which there may be any number.
+/// Jobs in one state, oldest first.
 pub fn in_state(read: &Connection, run: RunId, state: JobState, limit: u32) -> StoreResult<Vec<Job>> {
     let mut statement = read.prepare_cached(IN_STATE)?;
     let rows = statement.query_map(named_params! {":run": run, ":state": state, ":limit": limit}, job_row)?;
@@ -237,8 +235,8 @@ pub fn gates_due(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<J
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const TRIED: &str =
-    "SELECT * FROM job WHERE run_id = :run AND settled = 0 AND (strikes > 0 OR requeues > 0 OR revisions > 0)
+const TRIED: &str = "SELECT * FROM job INDEXED BY job_tried
+  WHERE run_id = :run AND settled = 0 AND (strikes > 0 OR requeues > 0 OR revisions > 0)
   ORDER BY strikes DESC, requeues DESC, position LIMIT :limit";
 
 /// Open jobs that have used some of their tries, the worst first.
@@ -274,6 +272,29 @@ pub fn open(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> 
     let mut statement = read.prepare_cached(OPEN)?;
     let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// What may keep a run from going on by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Obstacles {
+    /// Some job is stale, failed, or waits for a person.
+    pub is_stuck: bool,
+    /// Some job waits though its needs are settled.
+    pub is_kept: bool,
+    /// Some gate is open.
+    pub has_gates: bool,
+}
+
+const OBSTACLES: &str = "SELECT
+    EXISTS (SELECT 1 FROM job WHERE run_id = :run AND state IN ('stale', 'waiting_human', 'failed')),
+    EXISTS (SELECT 1 FROM job WHERE run_id = :run AND state = 'waiting' AND unmet = 0),
+    EXISTS (SELECT 1 FROM gate WHERE run_id = :run AND state = 'pending')";
+
+/// Whether there is anything to look at beside the queue: mostly there is not.
+pub fn obstacles(read: &Connection, run: RunId) -> StoreResult<Obstacles> {
+    Ok(read.prepare_cached(OBSTACLES)?.query_row(named_params! {":run": run}, |row| {
+        Ok(Obstacles { is_stuck: row.get(0)?, is_kept: row.get(1)?, has_gates: row.get(2)? })
+    })?)
 }
 
 const KEPT: &str = "SELECT * FROM job WHERE run_id = :run AND state = 'waiting' AND unmet = 0 ORDER BY id LIMIT :limit";
@@ -539,20 +560,21 @@ fn job_row(row: &Row<'_>) -> rusqlite::Result<Job> {
     })
 }
 
+// By number: a hundred lines of names to look up are felt. Both statements above list the columns in this order.
 fn line_row(row: &Row<'_>) -> rusqlite::Result<JobLine> {
     Ok(JobLine {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        kind: row.get("type")?,
-        role: row.get("role")?,
-        lane: row.get("lane")?,
-        state: row.get("state")?,
-        phase: row.get("phase")?,
-        reason: row.get("reason")?,
-        settled: row.get("settled")?,
-        unmet: row.get("unmet")?,
-        attempt: row.get("attempt")?,
-        strikes: row.get("strikes")?,
-        changed_at: row.get("changed_at")?,
+        id: row.get(0)?,
+        name: row.get(1)?,
+        kind: row.get(2)?,
+        role: row.get(3)?,
+        lane: row.get(4)?,
+        state: row.get(5)?,
+        phase: row.get(6)?,
+        reason: row.get(7)?,
+        settled: row.get(8)?,
+        unmet: row.get(9)?,
+        attempt: row.get(10)?,
+        strikes: row.get(11)?,
+        changed_at: row.get(12)?,
     })
 }

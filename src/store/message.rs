@@ -119,11 +119,15 @@ const ANY_LANE: &str = "SELECT count(*) FROM (SELECT 1 FROM message WHERE run_id
 pub fn live_in_slot(read: &Connection, run: RunId, (role, lane): (&str, &str), most: u32) -> StoreResult<u32> {
     let pending = named_params! {":run": run, ":role": role, ":lane": lane, ":most": most};
     let held = named_params! {":run": run, ":role": role, ":lane": lane};
-    let any = named_params! {":run": run, ":role": role, ":most": most};
     let pending: u32 = read.prepare_cached(LIVE_IN_SLOT)?.query_row(pending, |row| row.get(0))?;
     let held: u32 = read.prepare_cached(HELD_IN_SLOT)?.query_row(held, |row| row.get(0))?;
-    let any: u32 = read.prepare_cached(ANY_LANE)?.query_row(any, |row| row.get(0))?;
-    Ok(pending + held + any)
+    Ok(pending + held + pending_for_any(read, run, role, most)?)
+}
+
+/// How many pending messages of a role name no lane, counted up to `most`.
+pub fn pending_for_any(read: &Connection, run: RunId, role: &str, most: u32) -> StoreResult<u32> {
+    let any = named_params! {":run": run, ":role": role, ":most": most};
+    Ok(read.prepare_cached(ANY_LANE)?.query_row(any, |row| row.get(0))?)
 }
 
 const PENDING_IN_SLOT: &str = "SELECT count(*) FROM message WHERE run_id = :run AND role = :role AND lane = :lane
@@ -186,6 +190,36 @@ pub fn pending(read: &Connection, run: RunId, role: &str, lane: Option<&str>, li
             .collect::<Result<_, _>>()?,
     };
     Ok(rows)
+}
+
+/// As much of a pending message as a driver looks at.
+pub struct Offered {
+    /// What it offers.
+    pub job: JobId,
+    /// Which try.
+    pub attempt: u32,
+    /// Only for a session that holds nothing upstream.
+    pub fresh: bool,
+    /// Not claimable before.
+    pub not_before: Option<Moment>,
+}
+
+const OFFERS: &str = "SELECT job_id, attempt, fresh, not_before_boot, not_before_ms FROM message
+  WHERE run_id = :run AND role = :role AND lane = :lane AND state = 'pending' ORDER BY id LIMIT :limit";
+
+/// What is offered to exactly this slot, oldest first, up to a limit.
+pub fn offers(read: &Connection, run: RunId, (role, lane): (&str, &str), limit: u32) -> StoreResult<Vec<Offered>> {
+    let mut statement = read.prepare_cached(OFFERS)?;
+    let slot = named_params! {":run": run, ":role": role, ":lane": lane, ":limit": limit};
+    let rows = statement.query_map(slot, |row| {
+        Ok(Offered {
+            job: row.get(0)?,
+            attempt: row.get(1)?,
+            fresh: row.get(2)?,
+            not_before: super::moment(row, "not_before_boot", "not_before_ms")?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 const CLAIM: &str = "UPDATE message SET state = 'claimed', session_id = :session WHERE id = :id AND state = 'pending'";

@@ -338,7 +338,9 @@ fn configure(connection: &mut Connection, opening: Opening) -> rusqlite::Result<
     // Otherwise a statement is prepared again as soon as its parameters are bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(128);
-    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;")?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.execute_batch("PRAGMA synchronous = FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", opening.life.log_pages())
 }
 

@@ -65,9 +65,11 @@ pub struct NewRun<'a> {
     pub trust: Option<&'a str>,
     /// The commit it starts from.
     pub base: Option<&'a str>,
+    /// Numbers up to this one are taken by what an earlier store left in the repository.
+    pub taken: i64,
 }
 
-const NEXT_NUMBER: &str = "SELECT coalesce(max(number), 0) + 1 FROM run WHERE workflow = :workflow";
+const NEXT_NUMBER: &str = "SELECT max(coalesce(max(number), 0), :taken) + 1 FROM run WHERE workflow = :workflow";
 
 const INSERT: &str =
     "INSERT INTO run (name, workflow, number, generation, spec, trust, state, launches, cost_micro_usd,
@@ -76,8 +78,9 @@ const INSERT: &str =
 
 /// Adds a run in state `ready`; returns its id and name.
 pub fn insert(tx: &Writing<'_>, new: &NewRun<'_>) -> StoreResult<(RunId, String)> {
-    let number: i64 =
-        tx.prepare_cached(NEXT_NUMBER)?.query_row(named_params! {":workflow": new.workflow}, |row| row.get(0))?;
+    let number: i64 = tx
+        .prepare_cached(NEXT_NUMBER)?
+        .query_row(named_params! {":workflow": new.workflow, ":taken": new.taken}, |row| row.get(0))?;
     let name = format!("{}-{number}", new.workflow);
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":name": name, ":workflow": new.workflow, ":number": number, ":spec": Json(new.spec), ":trust": new.trust,
@@ -115,6 +118,16 @@ const NEWEST: &str = "SELECT * FROM run ORDER BY id DESC LIMIT :limit";
 pub fn newest(read: &Connection, limit: u32) -> StoreResult<Vec<Run>> {
     let mut statement = read.prepare_cached(NEWEST)?;
     let rows = statement.query_map(named_params! {":limit": limit}, run_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const ENDED_BEFORE: &str = "SELECT * FROM run WHERE state IN ('completed', 'failed', 'canceled') AND ended_at < :at
+  ORDER BY id";
+
+/// Runs that ended before a moment, oldest first.
+pub fn ended_before(read: &Connection, at: Timestamp) -> StoreResult<Vec<Run>> {
+    let mut statement = read.prepare_cached(ENDED_BEFORE)?;
+    let rows = statement.query_map(named_params! {":at": at}, run_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

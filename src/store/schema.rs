@@ -79,8 +79,25 @@ pub fn create(connection: &mut Connection, made_at: i64) -> Result<(), StoreErro
     Ok(())
 }
 
+/// The text without its comments and margins: SQLite keeps what it is given, and each process that opens a store reads
+/// all of it again.
+fn bare(text: &str) -> String {
+    let code = text.lines().map(|line| match comment(line) {
+        Some(start) => line[..start].trim(),
+        None => line.trim(),
+    });
+    code.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Where the comment of a line starts, if it has one; two dashes inside quotes are none.
+fn comment(line: &str) -> Option<usize> {
+    line.match_indices("--")
+        .map(|(start, _)| start)
+        .find(|start| line[..*start].matches('\'').count().is_multiple_of(2))
+}
+
 fn fill(tx: &Transaction<'_>, made_at: i64) -> Result<(), StoreError> {
-    tx.execute_batch(SCHEMA)?;
+    tx.execute_batch(&bare(SCHEMA))?;
     tx.execute(
         "INSERT INTO store (id, made_by, made_at) VALUES (1, ?1, ?2)",
         params![env!("CARGO_PKG_VERSION"), made_at],
@@ -103,6 +120,23 @@ pub fn live_digest(connection: &Connection) -> Result<String, StoreError> {
 /// Hash of what `schema.sql` makes.
 pub fn wanted_digest() -> Result<String, StoreError> {
     let memory = Connection::open_in_memory()?;
-    memory.execute_batch(SCHEMA)?;
+    memory.execute_batch(&bare(SCHEMA))?;
     live_digest(&memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_margins_are_not_kept() {
+        let text = "-- A table.\nCREATE TABLE t (\n  a TEXT  -- its 'name'\n);\n\n";
+        assert_eq!(bare(text), "CREATE TABLE t (\na TEXT\n);");
+    }
+
+    #[test]
+    fn dashes_in_quotes_are_no_comment() {
+        assert_eq!(bare("SELECT 'a--b', 'c'  -- d"), "SELECT 'a--b', 'c'");
+        assert!(!bare(SCHEMA).contains("--"));
+    }
 }

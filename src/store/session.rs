@@ -134,14 +134,29 @@ pub fn active_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) -> 
         .query_row(named_params! {":run": run, ":role": role, ":lane": lane}, |row| row.get(0))?)
 }
 
-const OFFERED: &str =
-    "SELECT * FROM session WHERE offered_job = :job AND offered_attempt = :attempt ORDER BY id DESC LIMIT 1";
+/// As much of a session as says how its launch went.
+pub struct Launched {
+    /// The session.
+    pub id: SessionId,
+    /// Whether it lives.
+    pub state: SessionState,
+    /// Jobs that it was given.
+    pub packets: u32,
+    /// Why it ended.
+    pub end_reason: Option<String>,
+}
+
+const OFFERED: &str = "SELECT id, state, packets, end_reason FROM session
+  WHERE offered_job = :job AND offered_attempt = :attempt ORDER BY id DESC LIMIT 1";
 
 /// The newest session that was launched for an attempt.
-pub fn offered(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Option<Session>> {
+pub fn offered(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Option<Launched>> {
+    let launched = |row: &Row<'_>| {
+        Ok(Launched { id: row.get(0)?, state: row.get(1)?, packets: row.get(2)?, end_reason: row.get(3)? })
+    };
     Ok(read
         .prepare_cached(OFFERED)?
-        .query_row(named_params! {":job": job, ":attempt": attempt}, session_row)
+        .query_row(named_params! {":job": job, ":attempt": attempt}, launched)
         .optional()?)
 }
 

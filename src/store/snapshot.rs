@@ -72,17 +72,16 @@ pub struct SlotRow {
 pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Frontier> {
     let slots = message::pending_slots(read, run.id)?;
     let sessions = sessions(read, run)?;
-    // More live messages than these change nothing: that many sessions there are, and that many may be started.
-    let most = launchable.saturating_add(u32::try_from(sessions.len()).unwrap_or(u32::MAX));
+    let obstacles = job::obstacles(read, run.id)?;
     Ok(Frontier {
+        slots: slot_rows(read, run, &slots, &Crew { sessions: &sessions, launchable })?,
         sessions,
-        slots: slot_rows(read, run, &slots, (launchable, most))?,
         ambiguous: ambiguous(read, run, &slots)?,
-        stale: stale(read, run)?,
-        gates_due: gates_due(read, run)?,
-        gates: gate::views(read, run.id)?,
+        stale: if obstacles.is_stuck { stale(read, run)? } else { Vec::new() },
+        gates_due: if obstacles.is_kept { gates_due(read, run)? } else { Vec::new() },
+        gates: if obstacles.has_gates { gate::views(read, run.id)? } else { Vec::new() },
         leases: leases(read, run)?,
-        held: held(read, run)?,
+        held: held(read, run, &obstacles)?,
         has_open_jobs: job::has_open(read, run.id)?,
         active_leases: lease::count_run(read, run.id)?,
     })
@@ -114,24 +113,34 @@ fn sessions(read: &Connection, run: &Run) -> StoreResult<Vec<SessionRow>> {
     Ok(rows)
 }
 
+/// Who is there, and how many may come.
+struct Crew<'a> {
+    sessions: &'a [SessionRow],
+    launchable: u32,
+}
+
 fn slot_rows(
     read: &Connection,
     run: &Run,
     slots: &[(String, Option<String>)],
-    (launchable, most): (u32, u32),
+    crew: &Crew<'_>,
 ) -> StoreResult<Vec<SlotRow>> {
+    // More messages than these change nothing: that many sessions there are, and that many may be started.
+    let most = crew.launchable.max(1).saturating_add(u32::try_from(crew.sessions.len()).unwrap_or(u32::MAX));
     let mut rows = Vec::new();
     for (role, lane) in slots {
         let Some(lane) = lane else { continue };
-        let mut offers = Vec::new();
-        for message in message::pending(read, run.id, role, Some(lane), launchable.max(1))? {
-            offers.push(offer(read, &message)?);
-        }
+        let offered = message::offers(read, run.id, (role, lane), most)?;
+        let is_here = |row: &&SessionRow| row.session.role == *role && row.session.lane == *lane && row.held.is_some();
+        let held = crew.sessions.iter().filter(is_here).count();
+        let is_open = slots.iter().any(|(other, lane)| other == role && lane.is_none());
+        let any = if is_open { message::pending_for_any(read, run.id, role, most)? } else { 0 };
+        let offers = offered.iter().take(crew.launchable.max(1) as usize).map(|message| offer(read, message));
         rows.push(SlotRow {
             role: role.clone(),
             lane: lane.clone(),
-            offers,
-            live: message::live_in_slot(read, run.id, (role, lane), most)?,
+            offers: offers.collect::<StoreResult<_>>()?,
+            live: u32::try_from(offered.len() + held).unwrap_or(u32::MAX).saturating_add(any),
             known: lane::get(read, lane)?,
             lane_leases: lease::count_lane(read, lane)?,
         });
@@ -139,7 +148,7 @@ fn slot_rows(
     Ok(rows)
 }
 
-fn offer(read: &Connection, message: &message::Message) -> StoreResult<Offer> {
+fn offer(read: &Connection, message: &message::Offered) -> StoreResult<Offer> {
     let before = match message.attempt {
         0 | 1 => None,
         number => Some(attempt::get(read, message.job, number - 1)?),
@@ -207,16 +216,21 @@ fn leases(read: &Connection, run: &Run) -> StoreResult<Vec<LeaseView>> {
     Ok(views)
 }
 
-fn held(read: &Connection, run: &Run) -> StoreResult<Vec<HeldView>> {
+fn held(read: &Connection, run: &Run, obstacles: &job::Obstacles) -> StoreResult<Vec<HeldView>> {
     let cause = |reason: Option<&str>| reason.and_then(|word| word.parse().ok()).unwrap_or(Cause::Other);
     let mut views = Vec::new();
-    for state in [JobState::WaitingHuman, JobState::Failed] {
+    let states = [JobState::WaitingHuman, JobState::Failed];
+    for state in states.into_iter().filter(|_| obstacles.is_stuck) {
         let held = job::held(read, run.id, state, LOOK)?.into_iter();
         views.extend(held.map(|job| HeldView { cause: cause(job.reason.as_deref()), name: job.name }));
     }
-    let rejected = job::kept_for(read, run.id, Cause::GateRejected.word(), LOOK)?.into_iter();
-    views.extend(rejected.map(|job| HeldView { name: job.name, cause: Cause::GateRejected }));
-    let stuck = landing::refused(read, run.id)?.into_iter();
-    views.extend(stuck.map(|name| HeldView { name, cause: Cause::Landing }));
+    if obstacles.is_kept {
+        let rejected = job::kept_for(read, run.id, Cause::GateRejected.word(), LOOK)?.into_iter();
+        views.extend(rejected.map(|job| HeldView { name: job.name, cause: Cause::GateRejected }));
+    }
+    if obstacles.has_gates {
+        let stuck = landing::refused(read, run.id)?.into_iter();
+        views.extend(stuck.map(|name| HeldView { name, cause: Cause::Landing }));
+    }
     Ok(views)
 }

@@ -1,6 +1,7 @@
 //! The `tree` table: worktrees, from the intent to make one until it is gone.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use serde::{Deserialize, Serialize};
 
 use super::columns::Json;
 use super::{StoreResult, Writing};
@@ -32,10 +33,24 @@ pub struct Tree {
     pub base: String,
     /// Checkout and settings when its attempt began.
     pub baseline: Option<serde_json::Value>,
+    /// Its work, put on top of what others have integrated.
+    pub carried: Option<Carried>,
     /// Why it is kept or missing.
     pub reason: Option<String>,
     /// Intent.
     pub made_at: Timestamp,
+}
+
+/// The work of an earlier attempt on top of what others have integrated meanwhile: intent until the tree's base is the
+/// tip.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// The commit that it was put on.
+    pub tip: String,
+    /// Everything that the worktree then holds, as a tree object.
+    pub tree: String,
+    /// Paths that both had changed.
+    pub conflicts: Vec<String>,
 }
 
 /// A worktree that is about to be made.
@@ -80,6 +95,15 @@ pub fn active(read: &Connection, job: JobId) -> StoreResult<Option<Tree>> {
     Ok(read.prepare_cached(ACTIVE)?.query_row(named_params! {":job": job}, tree_row).optional()?)
 }
 
+const LIVE: &str = "SELECT * FROM tree WHERE state IN ('making', 'active') ORDER BY job_id";
+
+/// Every tree that attempts work in, or will.
+pub fn live(read: &Connection) -> StoreResult<Vec<Tree>> {
+    let mut statement = read.prepare_cached(LIVE)?;
+    let rows = statement.query_map([], tree_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const NEWEST: &str = "SELECT * FROM tree WHERE job_id = :job ORDER BY id DESC LIMIT 1";
 
 /// The newest tree of a job, whatever became of it.
@@ -96,17 +120,52 @@ pub fn there(read: &Connection, run: RunId) -> StoreResult<Vec<Tree>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const MADE: &str = "UPDATE tree SET state = 'active', git_dir = :dir WHERE id = :id";
+const OF_ENDED: &str = "SELECT tree.* FROM run JOIN tree ON tree.run_id = run.id
+  WHERE tree.state <> 'removed' AND run.state IN ('completed', 'failed', 'canceled') ORDER BY tree.id";
 
-/// It is there.
-pub fn made(tx: &Writing<'_>, id: i64, git_dir: &str) -> StoreResult<()> {
-    tx.prepare_cached(MADE)?.execute(named_params! {":id": id, ":dir": git_dir})?;
+/// Trees of runs that have ended, oldest first.
+pub fn of_ended_runs(read: &Connection) -> StoreResult<Vec<Tree>> {
+    let mut statement = read.prepare_cached(OF_ENDED)?;
+    let rows = statement.query_map([], tree_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const PATHS: &str = "SELECT path FROM tree WHERE state <> 'removed'";
+
+/// Where every tree stands that has not been taken away.
+pub fn paths(read: &Connection) -> StoreResult<Vec<String>> {
+    let mut statement = read.prepare_cached(PATHS)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const SET_GIT_DIR: &str = "UPDATE tree SET git_dir = :dir WHERE id = :id";
+
+/// Its folder and its registration are there; it can't be used yet.
+pub fn set_git_dir(tx: &Writing<'_>, id: i64, git_dir: &str) -> StoreResult<()> {
+    tx.prepare_cached(SET_GIT_DIR)?.execute(named_params! {":id": id, ":dir": git_dir})?;
     Ok(())
 }
 
-const TAKE_OVER: &str = "UPDATE tree SET attempt = :attempt, base = :base WHERE id = :id";
+const MADE: &str = "UPDATE tree SET state = 'active' WHERE id = :id";
 
-/// The next attempt works in it, against this commit.
+/// It can be used.
+pub fn made(tx: &Writing<'_>, id: i64) -> StoreResult<()> {
+    tx.prepare_cached(MADE)?.execute(named_params! {":id": id})?;
+    Ok(())
+}
+
+const CARRY: &str = "UPDATE tree SET carried = :carried WHERE id = :id";
+
+/// Records what its files are about to become.
+pub fn carry(tx: &Writing<'_>, id: i64, carried: &Carried) -> StoreResult<()> {
+    tx.prepare_cached(CARRY)?.execute(named_params! {":id": id, ":carried": Json(carried)})?;
+    Ok(())
+}
+
+const TAKE_OVER: &str = "UPDATE tree SET attempt = :attempt, base = :base, baseline = NULL WHERE id = :id";
+
+/// The next attempt works in it, against this commit; it has not begun.
 pub fn take_over(tx: &Writing<'_>, id: i64, attempt: u32, base: &str) -> StoreResult<()> {
     tx.prepare_cached(TAKE_OVER)?.execute(named_params! {":id": id, ":attempt": attempt, ":base": base})?;
     Ok(())
@@ -142,6 +201,7 @@ fn tree_row(row: &Row<'_>) -> rusqlite::Result<Tree> {
         git_dir: row.get("git_dir")?,
         base: row.get("base")?,
         baseline: row.get::<_, Option<Json<serde_json::Value>>>("baseline")?.map(|json| json.0),
+        carried: row.get::<_, Option<Json<Carried>>>("carried")?.map(|json| json.0),
         reason: row.get("reason")?,
         made_at: row.get("made_at")?,
     })

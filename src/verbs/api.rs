@@ -66,7 +66,10 @@ macro_rules! verbs {
 
 use super::run::{amend, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
-use super::{answer, config, gate, give, init, lane, read, request, review, session, take, trust, work, workflow};
+use super::{
+    answer, config, gate, gc, give, hook, init, lane, read, request, review, scope_check, session, take, trust, uninit,
+    work, workflow,
+};
 
 verbs! {
     "init" Operator init::InitRequest => init::InitReport, init::init;
@@ -93,6 +96,8 @@ verbs! {
     "gate_skip" Person gate::SkipRequest => gate::DecideReport, gate::skip;
     "run_land" Person run_land::LandRequest => run_land::LandReport, run_land::land;
     "answer" Person answer::AnswerRequest => answer::AnswerReport, answer::answer;
+    "gc" Operator gc::GcRequest => gc::GcReport, gc::gc;
+    "uninit" Operator uninit::UninitRequest => uninit::UninitReport, uninit::uninit;
     "take" Person take::TakeRequest => take::TakeReport, take::take;
     "give" Person give::GiveRequest => give::GiveReport, give::give;
     "review_override_verdict" Person review::OverrideRequest => review::OverrideReport, review::override_verdict;
@@ -113,6 +118,7 @@ verbs! {
     "run_graph" Anyone read::graph::GraphRequest => read::graph::GraphReport, read::graph::graph;
     "run_explain" Anyone read::explain::ExplainRequest => read::explain::ExplainReport, read::explain::explain;
     "job_show" Anyone read::job::JobRequest => read::job::JobReport, read::job::show;
+    "diff" Anyone read::diff::DiffRequest => read::diff::DiffReport, read::diff::diff;
     "logs" Anyone read::logs::LogsRequest => read::logs::LogsReport, read::logs::logs;
     "supervise_logs" Anyone read::logs::HelperLogsRequest => read::logs::LogsReport, read::logs::helper_logs;
     "events" Anyone read::events::EventsRequest => read::events::EventsReport, read::events::events;
@@ -125,6 +131,10 @@ verbs! {
     "workflow_graph" Anyone workflow::GraphRequest => workflow::GraphReport, workflow::graph;
     "workflow_generate" Anyone workflow::GenerateRequest => workflow::TextReport, workflow::generate;
     "workflow_import" Anyone workflow::ImportRequest => workflow::TextReport, workflow::import;
+    "scope_check" Anyone scope_check::ScopeRequest => scope_check::ScopeReport, scope_check::check;
+    "hook_install" Operator hook::install::InstallRequest => hook::install::HooksReport, hook::install::install;
+    "hook_uninstall" Operator hook::install::UninstallRequest => hook::install::HooksReport, hook::install::uninstall;
+    "hook_print" Anyone hook::install::PrintRequest => hook::install::PrintReport, hook::install::print;
     "config_show" Anyone config::ShowRequest => config::ShowReport, config::show;
     "config_schema" Anyone config::SchemaRequest => Value, config::schema;
 }

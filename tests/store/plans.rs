@@ -24,6 +24,7 @@ const SCANS: &[(&str, &str)] = &[
     ("run::LIVE", "an index of the live ones alone"),
     ("run::NEWEST", "from the end, up to a limit"),
     ("schema::*", "the schema itself"),
+    ("tree::LIVE", "an index of those in use alone"),
 ];
 
 /// `const NAME: &str = "..."` of a file, by its name.

@@ -95,7 +95,7 @@ fn no_statement_is_put_together_from_strings() {
 }
 
 /// Statements that may walk a whole table, with the reason; a module's name stands for all of its statements.
-const SCANS: [(&str, &str); 10] = [
+const SCANS: [(&str, &str); 12] = [
     ("audit::", "`audit verify` looks at everything"),
     ("invariant::", "`doctor` looks at everything"),
     ("event::WALK", "`audit verify` looks at everything"),
@@ -106,6 +106,8 @@ const SCANS: [(&str, &str); 10] = [
     ("lane::", "a row a lane"),
     ("job::DOWNSTREAM", "over what it found"),
     ("job::UPSTREAM", "over what it found"),
+    ("run::ENDED_BEFORE", "gc looks at every run that has ended"),
+    ("tree::OF_ENDED", "gc looks at the trees of every run that has ended"),
 ];
 
 #[test]

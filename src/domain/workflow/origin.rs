@@ -149,6 +149,7 @@ mod tests {
         tree.cache = []  # default
         tree.discard = []  # default
         tree.dir = ".striatum/worktrees"  # default
+        tree.foreign_write = "refuse"  # default
         notify.command = null  # default: none
         notify.on = null  # default: all of them
         stop.phrases = ["halt","basta"]  # .striatum/config.toml:9:1

@@ -176,6 +176,7 @@ fn tree(section: Option<&Section>) -> TreeSpec {
         cache: section.list("cache"),
         discard: section.list("discard"),
         dir: section.text("dir").map(str::to_owned),
+        foreign_write: section.text("foreign_write").and_then(word).unwrap_or_default(),
     }
 }
 

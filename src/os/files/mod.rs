@@ -5,12 +5,16 @@
 
 mod inside;
 mod log;
+mod rewrite;
 mod seed;
+mod size;
 mod text;
 
 pub use inside::{Opened, Refusal, open_inside};
 pub use log::{BoundedLog, LogState};
+pub use rewrite::{place_program, rewrite};
 pub use seed::{copy_into, seed};
+pub use size::room;
 pub use text::{escape, tail_text};
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};

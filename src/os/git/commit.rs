@@ -94,4 +94,13 @@ impl Git {
             _ => Err(super::failed(&args, &output)),
         }
     }
+
+    /// Every reference below a prefix, by full name.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn references(&self, prefix: &str) -> Result<Vec<String>, GitError> {
+        let listed = self.ask(&["for-each-ref", "--format=%(refname)", prefix])?;
+        Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
+    }
 }

@@ -7,6 +7,7 @@ mod commit;
 mod land;
 mod merge;
 mod snapshot;
+mod staged;
 mod state;
 mod worktree;
 
@@ -14,6 +15,7 @@ pub use commit::{Author, NewCommit};
 pub use land::{Checkout, HeldRef, InTheWay};
 pub use merge::Merged;
 pub use snapshot::Unlistable;
+pub use staged::HooksFolder;
 pub use state::{Baseline, Dirt};
 
 use std::ffi::OsStr;
@@ -110,6 +112,33 @@ impl Git {
 
     /// A git command for this repository, without arguments yet: scrubbed, silent, no prompt, no optional lock.
     pub fn command(&self) -> Command {
+        let mut command = self.scrubbed();
+        let quiet = [
+            "core.fsmonitor=false",
+            "core.hooksPath=/dev/null",
+            "core.pager=cat",
+            "diff.external=",
+            "protocol.ext.allow=never",
+            "core.splitIndex=false",
+            "core.untrackedCache=false",
+            "advice.addEmbeddedRepo=false",
+            "i18n.commitEncoding=UTF-8",
+            "gc.auto=0",
+            "maintenance.auto=false",
+        ];
+        command.args(quiet.iter().flat_map(|setting| ["-c", setting]));
+        command
+    }
+
+    /// The output of a command that is asked what the settings say, and so gets none of ours. Only for commands that
+    /// run nothing.
+    fn obedient(&self, args: &[&str]) -> Result<Vec<u8>, GitError> {
+        let output = self.scrubbed().args(args).output().map_err(|error| self.not_started(error))?;
+        succeeded(args, output)
+    }
+
+    /// A git command for this repository with an environment that leads it nowhere else.
+    fn scrubbed(&self) -> Command {
         let mut command = Command::new("git");
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_gits(name)) {
             command.env_remove(name);
@@ -127,19 +156,6 @@ impl Git {
             option.push(tree);
             command.arg(option).current_dir(tree);
         }
-        let quiet = [
-            "core.fsmonitor=false",
-            "core.hooksPath=/dev/null",
-            "core.pager=cat",
-            "diff.external=",
-            "protocol.ext.allow=never",
-            "core.splitIndex=false",
-            "core.untrackedCache=false",
-            "advice.addEmbeddedRepo=false",
-            "gc.auto=0",
-            "maintenance.auto=false",
-        ];
-        command.args(quiet.iter().flat_map(|setting| ["-c", setting]));
         command
     }
 

@@ -4,9 +4,14 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::{Git, GitError, path, paths};
+use super::{Git, GitError, failed, path, paths};
 use crate::domain::change::{Change, Mode};
+
+/// How often a lock on an index is looked at before it counts as left behind, and the pause between.
+const LOCK_LOOKS: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Why the contents of a work tree can't be listed.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +19,12 @@ pub enum Unlistable {
     /// A repository of its own lies in it, and has no commit.
     #[error("{} is a repository of its own", path.display())]
     Embedded {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Something that git can't keep, or may not read, stands in a file's place.
+    #[error("{} can't be read as a file", path.display())]
+    Unreadable {
         /// Where.
         path: PathBuf,
     },
@@ -27,16 +38,37 @@ impl Git {
     /// there a tree object.
     ///
     /// # Errors
-    /// git is missing or failed, or another repository lies in the tree.
+    /// git is missing or failed, or another repository or something that is no file lies in the tree.
     pub fn snapshot(&self) -> Result<String, Unlistable> {
-        match self.ask(&["-c", "core.safecrlf=false", "add", "--all", "--", ":/"]) {
-            Ok(_) => Ok(self.write_tree()?),
-            Err(GitError::Failed { verb, said }) => match embedded(&said).or_else(|| self.embedded_tree()) {
-                Some(path) => Err(Unlistable::Embedded { path }),
-                None => Err(GitError::Failed { verb: if verb == "-c" { "add".to_owned() } else { verb }, said }.into()),
-            },
-            Err(error) => Err(error.into()),
+        self.wait_for_index();
+        let args = ["-c", "core.safecrlf=false", "add", "--all", "--sparse", "--", ":/"];
+        let output = self.run(&args)?;
+        if output.status.success() {
+            return Ok(self.write_tree()?);
         }
+        let said = String::from_utf8_lossy(&output.stderr);
+        if let Some(path) = embedded(&said).or_else(|| self.embedded_tree()) {
+            return Err(Unlistable::Embedded { path });
+        }
+        match said.lines().find_map(unreadable) {
+            Some(path) => Err(Unlistable::Unreadable { path }),
+            None => Err(failed(&["add"], &output).into()),
+        }
+    }
+
+    /// An index of one's own is locked only by a git that is about to end, or by one that was killed.
+    fn wait_for_index(&self) {
+        let Some(index) = &self.index else { return };
+        let mut lock = index.clone().into_os_string();
+        lock.push(".lock");
+        let lock = PathBuf::from(lock);
+        for _ in 0..LOCK_LOOKS {
+            if lock.symlink_metadata().is_err() {
+                return;
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        let _ = std::fs::remove_file(&lock);
     }
 
     /// A tree object of what the index holds.
@@ -71,9 +103,13 @@ impl Git {
     /// git is missing, or failed.
     pub fn changes(&self, from: &str, to: &str) -> Result<Vec<Change>, GitError> {
         let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=none"];
-        let listed = self.ask(&[&args[..], &[from, to, "--"]].concat())?;
-        parse(&listed).ok_or_else(|| GitError::Failed {
-            verb: "diff-tree".to_owned(),
+        self.raw(&[&args[..], &[from, to, "--"]].concat())
+    }
+
+    /// Raw differences, as a command lists them that was asked for `-z --raw`.
+    pub(super) fn raw(&self, args: &[&str]) -> Result<Vec<Change>, GitError> {
+        parse(&self.ask(args)?).ok_or_else(|| GitError::Failed {
+            verb: args.first().copied().unwrap_or_default().to_owned(),
             said: "its output was not understood".to_owned(),
         })
     }
@@ -121,6 +157,21 @@ fn counted(entry: &[u8]) -> Option<(PathBuf, Option<(u64, u64)>)> {
     let mut number = || std::str::from_utf8(parts.next()?).ok().map(|text| text.parse::<u64>().ok());
     let (added, removed) = (number()?, number()?);
     Some((path(parts.next()?), added.zip(removed)))
+}
+
+/// The path in git's complaint about what it can't take in as a file.
+fn unreadable(line: &str) -> Option<PathBuf> {
+    let line = line.trim_start_matches("error: ").trim_start_matches("fatal: ");
+    if let Some((path, _)) = line.split_once(": can only add regular files") {
+        return Some(PathBuf::from(path));
+    }
+    let quoted = |rest: &str, quote: char| rest.split_once(quote).map(|(path, _)| PathBuf::from(path));
+    if let Some((path, _)) = line.strip_prefix("open(\"").and_then(|rest| rest.split_once("\"): ")) {
+        return Some(PathBuf::from(path));
+    }
+    line.strip_prefix("unable to index file '")
+        .or_else(|| line.strip_prefix("adding files failed at '"))
+        .and_then(|rest| quoted(rest, '\''))
 }
 
 /// The path in git's complaint about a repository without a commit.

@@ -2,6 +2,7 @@
 //! to run things.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -41,7 +42,17 @@ impl Baseline {
             settings.push(format!(".git/config ({key})"));
         }
         settings.extend(differing(&self.obeyed, &later.obeyed).into_iter().map(|name| format!(".git/{name}")));
-        (settings, differing(&self.dirt, &later.dirt))
+        let has_moved = self.head != later.head;
+        let paths = differing(&self.dirt, &later.dirt).into_iter().filter(|path| {
+            match (self.dirt.get(path), later.dirt.get(path)) {
+                // Staged or not, it is the same file.
+                (Some(before), Some(after)) => before.trace != after.trace,
+                // Committed as it was.
+                (Some(_), None) => !has_moved,
+                _ => true,
+            }
+        });
+        (settings, paths.collect())
     }
 }
 
@@ -119,9 +130,16 @@ impl Git {
             .collect())
     }
 
-    /// Local settings by key, those of branches left out: a push or a checkout by the user writes them.
+    /// The repository's settings by key, with what they include and those of its main work tree; those of branches are
+    /// left out: a push or a checkout by the user writes them.
     fn settings(&self) -> Result<BTreeMap<String, String>, GitError> {
-        let listed = self.ask(&["config", "--local", "--null", "--list"])?;
+        let mut listed = self.ask(&["config", "--local", "--includes", "--null", "--list"])?;
+        if self.git_dir.join("config.worktree").exists() {
+            let path = self.git_dir.join("config.worktree");
+            listed.push(0);
+            let args = ["config", "--includes", "--null", "--list", "--file"].map(OsStr::new);
+            listed.extend(self.ask(&[&args[..], &[path.as_os_str()]].concat())?);
+        }
         let mut settings: BTreeMap<String, Sha256> = BTreeMap::new();
         for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
             let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());
@@ -135,16 +153,19 @@ impl Git {
         Ok(settings.into_iter().map(|(key, hash)| (key, hashed(hash))).collect())
     }
 
-    /// What git obeys beside its settings.
+    /// What git obeys beside its settings. Other files in `info` are git's own, written by its upkeep.
     fn obeyed(&self) -> BTreeMap<String, (u64, i64, u64)> {
         let mut found = BTreeMap::new();
-        for folder in ["hooks", "info"] {
-            let Ok(entries) = std::fs::read_dir(self.git_dir.join(folder)) else { continue };
-            for entry in entries.flatten() {
-                let name = format!("{folder}/{}", String::from_utf8_lossy(entry.file_name().as_bytes()));
-                if let Some(trace) = trace(&entry.path()).filter(|_| !name.ends_with(".sample")) {
-                    found.insert(name, trace);
-                }
+        for entry in std::fs::read_dir(self.git_dir.join("hooks")).into_iter().flatten().flatten() {
+            let name = format!("hooks/{}", String::from_utf8_lossy(entry.file_name().as_bytes()));
+            if let Some(trace) = trace(&entry.path()).filter(|_| !name.ends_with(".sample")) {
+                found.insert(name, trace);
+            }
+        }
+        // git itself writes other files there.
+        for name in ["info/attributes", "info/exclude"] {
+            if let Some(trace) = trace(&self.git_dir.join(name)) {
+                found.insert(name.to_owned(), trace);
             }
         }
         found

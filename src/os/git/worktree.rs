@@ -3,6 +3,7 @@
 //! It does not know whose work lies in one; the caller has looked before it asks for a removal.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::{Git, GitError};
@@ -76,23 +77,62 @@ impl Git {
         Ok(None)
     }
 
-    /// Takes a worktree out of the repository, with its folder; the caller knows that nothing in it is wanted. The
-    /// worktree's pointer is made anew first: an agent may have changed it.
+    /// Makes what leads from a worktree to the repository and back what it was, where somebody changed or removed it;
+    /// a HEAD that is gone is made to mean a commit. What stood in the way is moved aside.
     ///
     /// # Errors
-    /// git is missing, or failed.
-    pub fn remove_worktree(&self, path: &Path, git_dir: &Path) -> Result<(), GitError> {
-        if path.symlink_metadata().is_ok() {
-            restore_pointer(path, git_dir)?;
+    /// Files can't be written.
+    pub fn restore_worktree(&self, path: &Path, git_dir: &Path, commit: &str) -> Result<(), GitError> {
+        if !git_dir.is_dir() {
+            move_aside(git_dir)?;
+            std::fs::create_dir_all(git_dir).map_err(|error| Fault::new("create", git_dir, error))?;
         }
-        self.unregister(path)
+        let pointer = path.join(".git");
+        if !pointed_at(git_dir).is_some_and(|found| is_same(&found, &pointer)) {
+            replace(&git_dir.join("gitdir"), pointer.as_os_str().as_bytes())?;
+        }
+        let common = git_dir.join("commondir");
+        let leads_home = |found: Vec<u8>| {
+            let there = git_dir.join(super::path(found.trim_ascii()));
+            matches!((there.canonicalize(), self.git_dir.canonicalize()), (Ok(one), Ok(other)) if one == other)
+        };
+        if !std::fs::read(&common).is_ok_and(leads_home) {
+            replace(&common, b"../..")?;
+        }
+        let head = git_dir.join("HEAD");
+        let is_head = |found: Vec<u8>| {
+            let found = found.trim_ascii();
+            found.starts_with(b"ref: refs/") || (found.len() >= 40 && found.iter().all(u8::is_ascii_hexdigit))
+        };
+        if !std::fs::read(&head).is_ok_and(is_head) {
+            replace(&head, commit.as_bytes())?;
+        }
+        Ok(restore_pointer(path, git_dir)?)
     }
 
-    /// Lets git forget the worktree at a path; a folder there goes with it.
-    fn unregister(&self, path: &Path) -> Result<(), GitError> {
+    /// Takes a worktree out of the repository, with its folder; the caller knows that nothing in it is wanted. What git
+    /// can't make sense of any more goes all the same.
+    ///
+    /// # Errors
+    /// The folder can't be removed.
+    pub fn remove_worktree(&self, path: &Path, git_dir: &Path) -> Result<(), GitError> {
+        if path.symlink_metadata().is_ok() {
+            let _ = restore_pointer(path, git_dir);
+        }
         let mut args: Vec<&OsStr> = ["worktree", "remove", "--force", "--force", "--"].map(OsStr::new).to_vec();
         args.push(path.as_os_str());
-        self.ask(&args).map(|_| ())
+        if self.ask(&args).is_ok() {
+            return Ok(());
+        }
+        for folder in [path, git_dir] {
+            match std::fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Fault::new("remove", folder, error).into());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Clears what a killed [`Git::add_worktree`] may have left at a path in which nobody has worked: its registration
@@ -103,15 +143,31 @@ impl Git {
     pub fn clear_half_made(&self, path: &Path) -> Result<bool, GitError> {
         let is_there = path.symlink_metadata().is_ok();
         let registered = self.worktree_dir(path)?;
-        match &registered {
-            Some(git_dir) if is_there && path.is_dir() => self.remove_worktree(path, git_dir)?,
-            Some(_) => {
-                move_aside(path)?;
-                self.unregister(path)?;
-            }
-            None => move_aside(path)?,
+        let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        if !is_folder || registered.is_none() {
+            move_aside(path)?;
         }
+        if let Some(git_dir) = &registered {
+            self.remove_worktree(path, git_dir)?;
+        }
+        self.clear_nameless(path)?;
         Ok(is_there || registered.is_some())
+    }
+
+    /// Removes administrative folders for a worktree of this name that git was killed in before it wrote where the
+    /// worktree is: it locked them, and would keep them for ever.
+    fn clear_nameless(&self, path: &Path) -> Result<(), GitError> {
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return Ok(()) };
+        let Ok(entries) = std::fs::read_dir(self.git_dir.join("worktrees")) else { return Ok(()) };
+        for entry in entries.flatten().map(|entry| entry.path()) {
+            let own = entry.file_name().map(|own| own.to_string_lossy().into_owned()).unwrap_or_default();
+            let is_ours = own.strip_prefix(&name).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+            let pointer = std::fs::read(entry.join("gitdir")).unwrap_or_default();
+            if is_ours && pointer.trim_ascii().is_empty() {
+                std::fs::remove_dir_all(&entry).map_err(|error| Fault::new("remove", &entry, error))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -128,19 +184,25 @@ fn is_same(one: &Path, other: &Path) -> bool {
     matches!((folder(one), folder(other)), (Some(one), Some(other)) if one == other)
 }
 
-/// Writes a worktree's `.git` file anew.
+/// Writes a worktree's `.git` file anew, unless it leads where it should.
 fn restore_pointer(path: &Path, git_dir: &Path) -> Result<(), Fault> {
-    use std::os::unix::ffi::OsStrExt;
     let file = path.join(".git");
-    let mut wanted = b"gitdir: ".to_vec();
-    wanted.extend_from_slice(git_dir.as_os_str().as_bytes());
-    wanted.push(b'\n');
     let is_plain = std::fs::symlink_metadata(&file).is_ok_and(|found| found.is_file());
-    if is_plain && std::fs::read(&file).is_ok_and(|found| found == wanted) {
+    let leads_home = |found: Vec<u8>| {
+        let named = found.strip_prefix(b"gitdir:").map(<[u8]>::trim_ascii).unwrap_or_default();
+        let there = path.join(super::path(named));
+        matches!((there.canonicalize(), git_dir.canonicalize()), (Ok(one), Ok(other)) if one == other)
+    };
+    if is_plain && std::fs::read(&file).is_ok_and(leads_home) {
         return Ok(());
     }
     move_aside(&file)?;
-    std::fs::write(&file, wanted).map_err(|error| Fault::new("write", &file, error))
+    replace(&file, &[b"gitdir: ", git_dir.as_os_str().as_bytes()].concat())
+}
+
+/// Writes one of git's one-line files.
+fn replace(file: &Path, line: &[u8]) -> Result<(), Fault> {
+    std::fs::write(file, [line, b"\n"].concat()).map_err(|error| Fault::new("write", file, error))
 }
 
 /// Moves what stands at a path to a free name beside it.

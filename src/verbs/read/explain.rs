@@ -78,19 +78,19 @@ pub fn explain(ctx: &Ctx, request: &ExplainRequest) -> Result<ExplainReport> {
         let Some(run) = find::if_any(ctx, read, request.run.as_deref())? else {
             return Ok(ExplainReport { run: None, state: None, jobs: Vec::new(), left_out: 0, planned: Vec::new() });
         };
-        let look = look(ctx, read, run.id)?;
+        let look = look(ctx, read, run)?;
         let (jobs, left_out) = match &request.job {
             Some(name) => (vec![named(read, &look.run, name)?], 0),
             None => {
-                let mut jobs = store::job::open(read, run.id, SHOWN)?;
-                let total = store::job::open_up_to(read, run.id, u32::MAX)?;
+                let mut jobs = store::job::open(read, look.run.id, SHOWN)?;
+                let total = store::job::open_up_to(read, look.run.id, u32::MAX)?;
                 let left_out = bounded(&mut jobs, SHOWN, total);
                 (jobs, left_out)
             }
         };
         let reader = Reader::new(ctx, read, &look)?;
         Ok(ExplainReport {
-            run: Some(run.name),
+            run: Some(look.run.name.clone()),
             state: Some(state(&look)),
             jobs: jobs.iter().map(|job| reader.why(job)).collect::<Result<_>>()?,
             left_out,

@@ -96,7 +96,7 @@ pub struct InboxReport {
 pub fn inbox(ctx: &Ctx, request: &InboxRequest) -> Result<InboxReport> {
     ctx.read(|read| {
         let looks = match &request.run {
-            Some(name) => vec![look(ctx, read, find::named(read, name)?.id)?],
+            Some(name) => vec![look(ctx, read, find::named(read, name)?)?],
             None => live(ctx, read)?,
         };
         let lanes = request.run.is_none();
@@ -106,7 +106,7 @@ pub fn inbox(ctx: &Ctx, request: &InboxRequest) -> Result<InboxReport> {
 
 /// Looks at every live run, oldest first.
 pub fn live(ctx: &Ctx, read: &Connection) -> Result<Vec<Look>> {
-    store::run::live(read, RUNS)?.into_iter().map(|run| look(ctx, read, run.id)).collect()
+    store::run::live(read, RUNS)?.into_iter().map(|run| look(ctx, read, run)).collect()
 }
 
 /// What waits in some runs, and every parked lane when asked for.
@@ -142,10 +142,27 @@ impl Desk<'_> {
     /// What waits in the run, at most `limit` of each kind, and how many there are.
     fn items(&self) -> Result<(Vec<Item>, u32)> {
         let (read, run) = (self.read, self.look.run.id);
-        let mut items = self.gates()?;
+        let obstacles = store::job::obstacles(read, run)?;
+        let mut items = if obstacles.has_gates { self.gates()? } else { Vec::new() };
         items.extend(self.gates_due()?);
-        // Whatever a gate keeps waits for a person, opened or not.
-        let mut total = store::job::count_kept_for(read, run, GATE)?;
+        let mut total = 0;
+        if obstacles.is_stuck {
+            total += self.stuck(&mut items)?;
+        }
+        if obstacles.is_kept {
+            total += self.kept(&mut items)?;
+        }
+        let (unlaunchable, known) = self.unlaunchable()?;
+        total += known;
+        items.extend(unlaunchable);
+        total += self.stopped(&mut items)?;
+        Ok((items, total))
+    }
+
+    /// Adds jobs that were left to a person, or failed; gives how many there are.
+    fn stuck(&self, items: &mut Vec<Item>) -> Result<u32> {
+        let (read, run) = (self.read, self.look.run.id);
+        let mut total = 0;
         for state in [JobState::WaitingHuman, JobState::Failed] {
             total += store::job::count_held(read, run, state)?;
             let kind = if state == JobState::Failed { ItemKind::Held } else { ItemKind::Question };
@@ -153,15 +170,16 @@ impl Desk<'_> {
                 items.push(self.held(&job, kind)?);
             }
         }
-        total += store::job::count_kept_for(read, run, GATE_REJECTED)?;
+        Ok(total)
+    }
+
+    /// Adds jobs whose gate was rejected; gives how many a gate keeps: opened or not, it waits for a person.
+    fn kept(&self, items: &mut Vec<Item>) -> Result<u32> {
+        let (read, run) = (self.read, self.look.run.id);
         for job in store::job::kept_for(read, run, GATE_REJECTED, self.limit)? {
             items.push(self.held(&job, ItemKind::Held)?);
         }
-        let (unlaunchable, known) = self.unlaunchable()?;
-        total += known;
-        items.extend(unlaunchable);
-        total += self.stopped(&mut items)?;
-        Ok((items, total))
+        Ok(store::job::count_kept_for(read, run, GATE)? + store::job::count_kept_for(read, run, GATE_REJECTED)?)
     }
 
     fn subject(&self) -> Subject<'_> {

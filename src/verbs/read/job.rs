@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::store::attempt::Attempt;
 use crate::store::event::Scope;
 use crate::store::job::{Job, Place};
-use crate::store::{self, Connection};
+use crate::store::{self, Connection, StoreResult};
 use crate::verbs::Ctx;
 use crate::verbs::run::find;
 
@@ -254,7 +254,7 @@ pub struct JobReport {
 pub fn show(ctx: &Ctx, request: &JobRequest) -> Result<JobReport> {
     ctx.read(|read| {
         let run = find::for_reading(ctx, read, request.run.as_deref())?;
-        let look = look(ctx, read, run.id)?;
+        let look = look(ctx, read, run)?;
         let job = explain::named(read, &look.run, &request.job)?;
         report(ctx, read, &look, &job)
     })
@@ -262,9 +262,9 @@ pub fn show(ctx: &Ctx, request: &JobRequest) -> Result<JobReport> {
 
 fn report(ctx: &Ctx, read: &Connection, look: &Look, job: &Job) -> Result<JobReport> {
     let (needs, needs_left_out) =
-        places(store::job::need_places(read, job.id, PLACES)?, store::job::count_needs(read, job.id)?);
+        places(store::job::need_places(read, job.id, PLACES)?, || store::job::count_needs(read, job.id))?;
     let (needed_by, needed_by_left_out) =
-        places(store::job::follower_places(read, job.id, PLACES)?, store::job::count_followers(read, job.id)?);
+        places(store::job::follower_places(read, job.id, PLACES)?, || store::job::count_followers(read, job.id))?;
     let rows = store::attempt::of_job(read, job.id, ATTEMPTS)?;
     let mut attempts = rows.iter().map(|row| attempt(ctx, read, job, row)).collect::<Result<Vec<_>>>()?;
     let attempts_left_out = bounded(&mut attempts, ATTEMPTS, job.attempt);
@@ -309,20 +309,26 @@ fn report(ctx: &Ctx, read: &Connection, look: &Look, job: &Job) -> Result<JobRep
     })
 }
 
-fn places(rows: Vec<Place>, total: u32) -> (Vec<PlaceLine>, u32) {
+/// Lines of places, and how many there are beside them: all are there when the bound is not reached.
+fn places(rows: Vec<Place>, total: impl FnOnce() -> StoreResult<u32>) -> Result<(Vec<PlaceLine>, u32)> {
+    let known = count(rows.len());
+    let total = if known < PLACES { known } else { total()? };
     let mut lines: Vec<PlaceLine> = rows
         .into_iter()
         .map(|place| PlaceLine { job: place.name, state: place.state, settled: place.settled })
         .collect();
     let left_out = bounded(&mut lines, PLACES, total);
-    (lines, left_out)
+    Ok((lines, left_out))
 }
 
 fn attempt(ctx: &Ctx, read: &Connection, job: &Job, row: &Attempt) -> Result<AttemptLine> {
-    let mut executions = store::execution::of_attempt(read, job.id, row.number)?;
-    executions.truncate(PARTS as usize);
-    let mut artifacts = store::artifact::of_attempt(read, job.id, row.number)?;
-    artifacts.truncate(PARTS as usize);
+    let (mut executions, mut artifacts) = (Vec::new(), Vec::new());
+    if row.claimed_at.is_some() {
+        executions = store::execution::of_attempt(read, job.id, row.number)?;
+        executions.truncate(PARTS as usize);
+        artifacts = store::artifact::of_attempt(read, job.id, row.number)?;
+        artifacts.truncate(PARTS as usize);
+    }
     let session = match row.session {
         Some(session) => store::session::get(read, session)?,
         None => None,

@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod dashboard;
+pub mod diff;
 pub mod doctor;
 pub mod events;
 pub mod explain;
@@ -18,7 +19,6 @@ pub mod summary;
 pub mod ways;
 
 use crate::domain::action::Plan;
-use crate::domain::id::RunId;
 use crate::domain::reconcile::reconcile;
 use crate::domain::time::Timestamp;
 use crate::domain::world::World;
@@ -40,7 +40,7 @@ pub struct Look {
 }
 
 /// Looks at a run without moving it.
-pub fn look(ctx: &Ctx, read: &Connection, run: RunId) -> Result<Look> {
+pub fn look(ctx: &Ctx, read: &Connection, run: Run) -> Result<Look> {
     let (run, world) = observe::world_in(ctx, read, run)?;
     let plan = reconcile(&world, &ctx.clock.moment());
     Ok(Look { run, world, plan })

@@ -73,7 +73,7 @@ pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
 fn line(ctx: &Ctx, read: &Connection, run: &Run) -> Result<RunLine> {
     let jobs = store::job::counts(read, run.id)?.into_iter().map(|(_, count)| count).sum();
     // Where an ended run stands needs no look at its frontier.
-    let state = if run.state.is_terminal() { run.state.to_string() } else { state(&look(ctx, read, run.id)?) };
+    let state = if run.state.is_terminal() { run.state.to_string() } else { state(&look(ctx, read, run.clone())?) };
     Ok(RunLine {
         run: run.name.clone(),
         workflow: run.workflow.clone(),

@@ -69,14 +69,14 @@ pub fn status(ctx: &Ctx, request: &StatusRequest) -> Result<StatusReport> {
 /// The runs to show, oldest first, and whether any of them can wait for a person.
 fn chosen(ctx: &Ctx, read: &Connection, name: Option<&str>) -> Result<(Vec<Look>, bool)> {
     if let Some(name) = name {
-        return Ok((vec![look(ctx, read, find::named(read, name)?.id)?], true));
+        return Ok((vec![look(ctx, read, find::named(read, name)?)?], true));
     }
     let live = inbox::live(ctx, read)?;
     if !live.is_empty() {
         return Ok((live, true));
     }
     let newest = store::run::newest(read, 1)?;
-    Ok((newest.into_iter().map(|run| look(ctx, read, run.id)).collect::<Result<_>>()?, false))
+    Ok((newest.into_iter().map(|run| look(ctx, read, run)).collect::<Result<_>>()?, false))
 }
 
 /// The next steps of the runs, at most three; the inbox has commands of its own.

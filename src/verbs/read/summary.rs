@@ -218,7 +218,7 @@ pub fn summary(ctx: &Ctx, request: &SummaryRequest) -> Result<SummaryReport> {
         let Some(run) = find::if_any(ctx, read, request.run.as_deref())? else {
             return Ok(SummaryReport { run: None, inbox: InboxReport::default() });
         };
-        let look = look(ctx, read, run.id)?;
+        let look = look(ctx, read, run)?;
         let inbox = inbox::collect(ctx, read, &[&look], false, inbox::SHOWN)?;
         Ok(SummaryReport { run: Some(of(ctx, read, &look, FULL)?), inbox })
     })

@@ -16,12 +16,11 @@ use crate::verbs::{Ctx, session as sessions, trust};
 
 /// Looks at a run.
 pub fn world(ctx: &Ctx, run: RunId) -> Result<(Run, World)> {
-    ctx.read(|read| world_in(ctx, read, run))
+    ctx.read(|read| world_in(ctx, read, store::run::get(read, run)?))
 }
 
-/// Looks at a run inside somebody's read.
-pub fn world_in(ctx: &Ctx, read: &Connection, run: RunId) -> Result<(Run, World)> {
-    let run = store::run::get(read, run)?;
+/// Looks at a run that somebody's read has just found.
+pub fn world_in(ctx: &Ctx, read: &Connection, run: Run) -> Result<(Run, World)> {
     let frontier = snapshot::frontier(read, &run, run.spec.max_active_jobs)?;
     let author = sessions::blocking(read, &run)?;
     let mut session_views = Vec::new();

@@ -9,7 +9,7 @@ use super::files::{Files, Folder, Origin};
 pub use super::files::{invalid, load, source, user_config};
 use super::outlook;
 use crate::domain::event::EventType;
-use crate::domain::frozen::{Autonomy, JobType, Snapshot, TreeKind};
+use crate::domain::frozen::{Autonomy, JobType, Reviews, Snapshot, TreeKind};
 use crate::domain::id::JobId;
 use crate::domain::workflow::trusted;
 use crate::domain::workflow::{Fault, freeze, hash};
@@ -80,14 +80,16 @@ pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
     let files = Files::read(ctx, &request.workflow)?;
     let definition = files.define(ctx, request.constrained)?;
     let texts = Folder::new(ctx.layout().root());
-    let snapshot = freeze(&definition, &request.params, &texts).map_err(invalid)?;
+    let mut snapshot = freeze(&definition, &request.params, &texts).map_err(invalid)?;
     check_supported(&snapshot)?;
+    fix_ranges(ctx, &mut snapshot)?;
     let how = trust::check_files(ctx, &files, &definition, request.trust_hash.as_deref())?;
     let frozen = Frozen {
         trust_hash: trusted::hash(&trusted::of_definition(&definition)),
         hash: hash(&snapshot),
         trust: trust::admit(ctx, &snapshot, how)?,
         base: base(ctx, request, &snapshot)?,
+        taken: taken(ctx, &snapshot)?,
         origins: texts.origins(&files),
         snapshot,
     };
@@ -104,6 +106,8 @@ struct Frozen {
     /// The same without their values.
     trust_hash: String,
     base: Option<Base>,
+    /// Run numbers that references of an earlier store bear.
+    taken: i64,
     origins: Vec<Origin>,
 }
 
@@ -127,7 +131,13 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
 /// repository that can't be asked matters only to a run that needs it.
 fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Option<Base>> {
     let is_needed = snapshot.jobs.iter().any(|job| job.tree != TreeKind::None || job.kind == JobType::Land);
-    let Some(git) = Git::of(ctx.layout()) else { return Ok(None) };
+    let Some(git) = Git::of(ctx.layout()) else {
+        return match snapshot.jobs.iter().find(|job| job.tree == TreeKind::Own) {
+            Some(job) => Err(Error::new(Code::TreeUnsupported, format!("job {} needs a work tree of its own", job.id))
+                .hint("that takes a git repository: git init")),
+            None => Ok(None),
+        };
+    };
     let uncommitted = || git.dirty_count_outside(FOLDER).ok();
     if let Some(named) = &request.base {
         let commit = git.resolve(named)?.ok_or_else(|| {
@@ -145,6 +155,37 @@ fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Opti
             .hint("make a first one: git add . && git commit -m 'Begin'")
     })?;
     Ok(Some(Base { commit: Some(commit), uncommitted: uncommitted() }))
+}
+
+/// The highest number of a run of this workflow whose branch or pins are in the repository, whatever became of the
+/// store that made them.
+fn taken(ctx: &Ctx, snapshot: &Snapshot) -> Result<i64> {
+    let needs_trees = snapshot.jobs.iter().any(|job| job.tree != TreeKind::None);
+    let Some(git) = Git::of(ctx.layout()).filter(|_| needs_trees) else { return Ok(0) };
+    let mut highest = 0;
+    for prefix in ["refs/heads/striatum/", "refs/striatum/"] {
+        for name in git.references(prefix)? {
+            let run = name.trim_start_matches(prefix).split('/').next().unwrap_or_default();
+            let number = run.strip_prefix(&snapshot.run.workflow).and_then(|rest| rest.strip_prefix('-'));
+            highest = highest.max(number.and_then(|number| number.parse().ok()).unwrap_or(0));
+        }
+    }
+    Ok(highest)
+}
+
+/// What a review of a range looks at is fixed now: names move, commits don't.
+fn fix_ranges(ctx: &Ctx, snapshot: &mut Snapshot) -> Result<()> {
+    for job in &mut snapshot.jobs {
+        let Some((from, to)) = job.reviewed_range() else { continue };
+        let git = Git::of(ctx.layout())
+            .ok_or_else(|| Error::new(Code::Git, format!("job {} reviews commits, and there is no git", job.id)))?;
+        let commit = |name: &str| {
+            let missing = || Error::new(Code::NotFound, format!("job {} reviews {name}, which is no commit", job.id));
+            git.resolve(if name.is_empty() { "HEAD" } else { name })?.ok_or_else(missing)
+        };
+        job.reviews = Some(Reviews::Range(format!("{}..{}", commit(from)?, commit(to)?)));
+    }
+    Ok(())
 }
 
 /// A repository in which work trees can be made.
@@ -177,7 +218,13 @@ fn check_supported(snapshot: &Snapshot) -> Result<()> {
 fn insert(tx: &Writing<'_>, frozen: &Frozen) -> Result<String> {
     let Frozen { snapshot, hash, .. } = frozen;
     let base = frozen.base.as_ref().and_then(|base| base.commit.as_deref());
-    let new = NewRun { workflow: &snapshot.run.workflow, spec: &snapshot.run, trust: Some(&frozen.trust), base };
+    let new = NewRun {
+        workflow: &snapshot.run.workflow,
+        spec: &snapshot.run,
+        trust: Some(&frozen.trust),
+        base,
+        taken: frozen.taken,
+    };
     let (run, name) = store::run::insert(tx, &new)?;
     let generation = Generation { number: 1, hash, body: snapshot, reason: "prepare" };
     store::frozen::insert(tx, run, &generation)?;

@@ -3,10 +3,10 @@
 //! Nothing is put back and nothing is sealed here.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::domain::change::{self, Change, Mode, Refused};
-use crate::domain::frozen::TreeKind;
+use crate::domain::frozen::{JobSpec, RunSpec, TreeKind};
 use crate::domain::scope::{self, Scope, Violation};
 use crate::error::{Code, Error, Result};
 use crate::os::git::{Git, Unlistable};
@@ -43,7 +43,19 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
     }
     let tree = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))?;
     let tree = tree.ok_or_else(|| Error::new(Code::Git, format!("the work tree of {} is gone", hold.job.name)))?;
-    let mut refused = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree)?;
+    let folder = tree::folder(ctx, &tree);
+    if !tree::is_there(&folder) {
+        let what = format!("{}: {} is gone", Violation::WorktreeRequired.word(), folder.display());
+        return Ok(Look::Refused(vec![what]));
+    }
+    let rule = hold.run.spec.tree.foreign_write;
+    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree, rule)?;
+    if around.obeyed {
+        // Nothing is listed with settings that may name commands of the agent's.
+        return Ok(Look::Refused(around.refused));
+    }
+    tree::guard::tell_of(ctx, hold, &around.told)?;
+    let mut refused = around.refused;
     let listed = if tree.kind == TreeKind::Own {
         match list(ctx, hold, &tree)? {
             Ok(listed) => {
@@ -67,19 +79,27 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
 
 /// What a tree holds beside its base; an embedded repository can't be listed.
 pub fn list(ctx: &Ctx, hold: &Hold, tree: &Tree) -> Result<std::result::Result<Listed, Refused>> {
-    let git = tree::git(ctx, tree)?;
+    list_by(&tree::git(ctx, tree)?, &hold.run.spec, &tree.base)
+}
+
+/// The same by an index of the caller's own, which it may change.
+pub fn list_by(git: &Git, run: &RunSpec, base: &str) -> Result<std::result::Result<Listed, Refused>> {
     let held = match git.snapshot() {
         Ok(held) => held,
         Err(Unlistable::Embedded { path }) => return Ok(Err(Refused { path, why: Violation::SubmoduleRefused })),
+        Err(Unlistable::Unreadable { path }) => return Ok(Err(Refused { path, why: Violation::ModeRefused })),
         Err(Unlistable::Git(error)) => return Err(error.into()),
     };
-    let changes = git.changes(&tree.base, &held)?;
-    let dropped = scope::glob_set(&hold.run.spec.tree.discard)
-        .map_err(|error| Error::new(Code::InvalidWorkflow, error.to_string()))?;
-    let (droppings, changes): (Vec<Change>, Vec<Change>) =
-        changes.into_iter().partition(|change| dropped.is_match(&change.path));
-    let held = if droppings.is_empty() { held } else { without(&git, &tree.base, &droppings)? };
-    Ok(Ok(Listed { base: tree.base.clone(), tree: held, changes }))
+    let (droppings, changes) = apart(run, git.changes(base, &held)?)?;
+    let held = if droppings.is_empty() { held } else { without(git, base, &droppings)? };
+    Ok(Ok(Listed { base: base.to_owned(), tree: held, changes }))
+}
+
+/// Droppings, which are not sealed, and everything else.
+pub fn apart(run: &RunSpec, changes: Vec<Change>) -> Result<(Vec<Change>, Vec<Change>)> {
+    let dropped =
+        scope::glob_set(&run.tree.discard).map_err(|error| Error::new(Code::InvalidWorkflow, error.to_string()))?;
+    Ok(changes.into_iter().partition(|change| dropped.is_match(&change.path)))
 }
 
 /// The tree without its droppings.
@@ -91,22 +111,32 @@ fn without(git: &Git, base: &str, droppings: &[Change]) -> Result<String> {
 
 /// Every change that is refused.
 fn judge(ctx: &Ctx, hold: &Hold, tree: &Tree, listed: &Listed) -> Result<Vec<Refused>> {
-    let spec = &hold.job.spec;
-    let scope = Scope::new(&spec.writes, &spec.forbids)
-        .map_err(|error| Error::new(Code::InvalidWorkflow, error.to_string()))?;
-    let mut refused = change::refused(&scope, &listed.changes);
-    let is_added = |change: &Change| change.old == Mode::Absent;
-    if listed.changes.iter().any(is_added) {
-        let all = tree::git(ctx, tree)?.paths_of(&listed.tree)?;
-        refused.extend(change::case_collisions(&listed.changes, &all));
+    let all = || Ok(tree::git(ctx, tree)?.paths_of(&listed.tree)?);
+    refused(&hold.job.spec, &tree::folder(ctx, tree), &listed.changes, all)
+}
+
+/// Every change that a job's scope refuses; `all` tells every path that there would be.
+pub fn refused(
+    spec: &JobSpec,
+    folder: &Path,
+    changes: &[Change],
+    all: impl FnOnce() -> Result<Vec<PathBuf>>,
+) -> Result<Vec<Refused>> {
+    let mut refused = change::refused(&scope_of(spec)?, changes);
+    if changes.iter().any(|change| change.old == Mode::Absent) {
+        refused.extend(change::case_collisions(changes, &all()?));
     }
-    let folder = tree::folder(ctx, tree);
-    let linked = listed.changes.iter().filter(|change| has_other_names(&folder.join(&change.path)));
+    let linked = changes.iter().filter(|change| has_other_names(&folder.join(&change.path)));
     refused.extend(linked.map(|change| Refused { path: change.path.clone(), why: Violation::HardLinkRefused }));
     Ok(refused)
 }
 
+/// A job's frozen scope.
+pub fn scope_of(spec: &JobSpec) -> Result<Scope> {
+    Scope::new(&spec.writes, &spec.forbids).map_err(|error| Error::new(Code::InvalidWorkflow, error.to_string()))
+}
+
 /// A file that other names reach too: what is written through it reaches them.
-fn has_other_names(path: &Path) -> bool {
+pub fn has_other_names(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.nlink() > 1)
 }

@@ -38,10 +38,10 @@ pub fn integrate(ctx: &Ctx, hold: &Hold, listed: &Listed, answer: &Answer) -> Re
     if let Some(why) = moved(ctx, &run, &tip)? {
         return Ok(Integrated::Moved(why));
     }
-    let next = if git.is_ancestor(&commit, &tip)? {
-        tip.clone()
-    } else if tip == listed.base {
+    let next = if tip == listed.base {
         commit.clone()
+    } else if git.is_ancestor(&commit, &tip)? {
+        tip.clone()
     } else {
         match merge(ctx, &git, hold, (&tip, &commit), listed)? {
             Ok(merge) => merge,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::contract::{Answer, Status};
 use crate::domain::job::{JobState, Outcome, Phase};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::store;
 use crate::verbs::flow::attempt::{self, Ended, Lesson};
 use crate::verbs::flow::seal::{self, Sealing};
@@ -65,8 +65,18 @@ pub struct Work {
 }
 
 /// Checks an answer, and integrates what it changed: changes -> artifacts -> verify -> commit, pin, integrate. Nothing
-/// is sealed here.
+/// is sealed here. A repository in which that can't be done is for a person to mend.
 pub fn check(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::Runner) -> Result<Checked> {
+    match check_all(ctx, hold, answer, runner) {
+        Err(error) if error.code == Code::Git => {
+            let why = [&[error.message.clone()], &error.causes[..]].concat().join(": ");
+            Ok(bad(Outcome::Environment, why, Lesson::default()))
+        }
+        checked => checked,
+    }
+}
+
+fn check_all(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::Runner) -> Result<Checked> {
     let listed = match changes::look(ctx, hold)? {
         changes::Look::Nothing => None,
         changes::Look::Good(listed) => Some(listed),
@@ -171,7 +181,7 @@ pub fn without_work<'a>(answer: &'a Answer) -> Option<Ended<'a>> {
 pub fn settle_unsupervised(ctx: &Ctx, hold: &Hold) -> Result<SettleReport> {
     let attempt = ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?))?;
     let Some(answer) = attempt.answer else {
-        return Err(Error::new(crate::error::Code::Bug, "an answer vanished before it was settled"));
+        return Err(Error::new(Code::Bug, "an answer vanished before it was settled"));
     };
     if let Some(ended) = without_work(&answer) {
         let report = over(&ended);
@@ -259,7 +269,7 @@ pub fn must_still_hold(tx: &store::Writing<'_>, hold: &Hold, job: &store::job::J
     if is_still_ours(tx, hold, job)? && matches!(job.state, JobState::Running | JobState::Stale) {
         return Ok(());
     }
-    Err(Error::new(crate::error::Code::StaleFence, format!("{} was taken away while it was being settled", job.name)))
+    Err(Error::new(Code::StaleFence, format!("{} was taken away while it was being settled", job.name)))
 }
 
 /// The report of a seal.

@@ -134,9 +134,9 @@ pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn
         tty: false,
         limits: Limits::default(),
     };
-    let mut started = |launched: &Launched| ctx.write(kind, |tx| life::started(tx, id, launched));
+    let mut started = |launched: &Launched| ctx.write(&format!("{kind} started"), |tx| life::started(tx, id, launched));
     let (state, ending, verified) = run_program(ctx, &program, asked.limit_ms, runner, &mut started)?;
-    ctx.write(kind, |tx| {
+    ctx.write(&format!("{kind} ended"), |tx| {
         store::execution::ended(tx, id, state, &ending)?;
         let result = match &verified {
             Verified::Passed => "passed",

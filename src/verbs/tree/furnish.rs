@@ -39,8 +39,10 @@ pub fn furnish(ctx: &Ctx, hold: &Hold, tree: &Path, runner: &mut dyn Runner) -> 
     for path in [folder.folder(), &folder.tmp()] {
         files::create_private_dirs(ctx.layout().root(), path)?;
     }
+    let until = ctx.clock.moment().after(spec.setup_timeout_ms);
     for (number, argv) in spec.setup.iter().enumerate() {
-        let command = verify::Command { kind: "setup", number, argv, cwd: tree, limit_ms: spec.setup_timeout_ms };
+        let left = u64::try_from(until.ms - ctx.clock.moment().ms).unwrap_or(0);
+        let command = verify::Command { kind: "setup", number, argv, cwd: tree, limit_ms: left };
         match verify::run_command(ctx, hold, &command, runner)? {
             Verified::Passed => {}
             Verified::Failed { command, tail } => {

@@ -61,6 +61,11 @@ pub fn folder(ctx: &Ctx, tree: &Tree) -> PathBuf {
     ctx.layout().root().join(&tree.path)
 }
 
+/// Whether a tree's folder is where it was made: a link in its place leads to somebody else's files.
+pub fn is_there(folder: &Path) -> bool {
+    folder.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
 /// The index that only the seal writes; it lies beside the tree, out of what the agent works in.
 pub fn index(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
@@ -68,12 +73,28 @@ pub fn index(folder: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// git for a tree, with the seal's index.
+/// git for the files of a tree, with the seal's index and the repository's own git directory: what an agent did to the
+/// tree's administrative files leads it nowhere.
 pub fn git(ctx: &Ctx, tree: &Tree) -> Result<Git> {
-    let repository = repository(ctx)?;
-    let name = tree.git_dir.as_ref().ok_or_else(|| Error::new(Code::Bug, "a tree without its git directory"))?;
     let folder = folder(ctx, tree);
-    Ok(Git::of_tree(&repository.git_dir().join("worktrees").join(name), &folder).with_index(&index(&folder)))
+    Ok(Git::of_tree(repository(ctx)?.git_dir(), &folder).with_index(&index(&folder)))
+}
+
+/// git as the agent in a tree sees it: with its HEAD and the index that the agent may have written.
+pub fn own(repository: &Git, tree: &Tree, folder: &Path) -> Result<Git> {
+    Ok(Git::of_tree(&git_dir(repository, tree)?, folder))
+}
+
+/// A tree's administrative folder.
+pub fn git_dir(repository: &Git, tree: &Tree) -> Result<PathBuf> {
+    let name = tree.git_dir.as_ref().ok_or_else(|| Error::new(Code::Bug, "a tree without its git directory"))?;
+    Ok(repository.git_dir().join("worktrees").join(name))
+}
+
+/// Makes a tree's administrative files what they were, where an agent changed or removed them.
+pub fn restore(ctx: &Ctx, repository: &Git, tree: &Tree) -> Result<()> {
+    let _lock = lock_repository(ctx)?;
+    Ok(repository.restore_worktree(&folder(ctx, tree), &git_dir(repository, tree)?, &tree.base)?)
 }
 
 /// Where a job's attempt works: its tree, if it has one.

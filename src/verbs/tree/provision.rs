@@ -51,32 +51,46 @@ pub fn provide(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Provid
         return Ok(Provided::None);
     }
     let git = super::repository(ctx)?;
-    let (tree, is_new, conflicts) = match usable(ctx, &git, hold)? {
-        Some(tree) if tree.attempt == hold.lease.attempt && tree.baseline.is_some() => (tree, false, Vec::new()),
+    let (tree, conflicts) = match usable(ctx, &git, hold)? {
         Some(tree) => {
-            let conflicts = carry::over(ctx, &git, hold, &tree)?;
-            (again(ctx, hold.job.id)?, false, conflicts)
+            let has_begun = tree.attempt == hold.lease.attempt && tree.baseline.is_some();
+            let conflicts =
+                if has_begun { carry::unresolved(ctx, &tree) } else { carry::over(ctx, &git, hold, &tree)? };
+            if !has_begun {
+                guard::begin(ctx, &git, &tree)?;
+            }
+            (again(ctx, hold.job.id)?, conflicts)
         }
-        None => (make(ctx, &git, hold)?, true, Vec::new()),
-    };
-    let path = super::folder(ctx, &tree);
-    if is_new {
-        match furnish::furnish(ctx, hold, &path, runner)? {
-            furnish::Furnished::Ready => {}
-            furnish::Furnished::Failed(why) => {
+        None => {
+            let tree = make(ctx, &git, hold)?;
+            let why = match furnish::furnish(ctx, hold, &super::folder(ctx, &tree), runner)? {
+                furnish::Furnished::Ready => None,
+                furnish::Furnished::Failed(why) => Some(Provided::Unusable(why)),
+                furnish::Furnished::Told(why) => Some(Provided::Told(why)),
+            };
+            if let Some(why) = why {
                 // The next attempt starts with setup again.
                 release::give_up(ctx, &tree, "it could not be set up")?;
-                return Ok(Provided::Unusable(why));
+                return Ok(why);
             }
-            furnish::Furnished::Told(why) => {
-                release::give_up(ctx, &tree, "its setup was interrupted")?;
-                return Ok(Provided::Told(why));
-            }
+            guard::begin(ctx, &git, &tree)?;
+            (ready(ctx, hold, &tree)?, Vec::new())
         }
-    }
-    guard::begin(ctx, &git, &tree)?;
-    let conflicts = conflicts.iter().map(|path| path.display().to_string()).collect();
-    Ok(Provided::Ground(Ground { path, base: tree.base, conflicts }))
+    };
+    Ok(Provided::Ground(Ground { path: super::folder(ctx, &tree), base: tree.base, conflicts }))
+}
+
+/// A new tree is furnished: from now on there may be work in it.
+fn ready(ctx: &Ctx, hold: &Hold, tree: &Tree) -> Result<Tree> {
+    ctx.write("tree", |tx| {
+        tree.state.next(TreeEvent::Make)?;
+        store::tree::made(tx, tree.id)?;
+        let body =
+            json!({"attempt": hold.lease.attempt, "kind": hold.job.spec.tree, "base": tree.base, "path": tree.path});
+        tell(tx, EventType::TreeMade, &hold.job, &body)
+    })?;
+    crate::os::crash::point("tree.made");
+    again(ctx, hold.job.id)
 }
 
 fn again(ctx: &Ctx, job: JobId) -> Result<Tree> {
@@ -98,7 +112,7 @@ fn usable(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Option<Tree>> {
         })?;
         return Ok(None);
     }
-    if !path.join(".").is_dir() {
+    if !super::is_there(&path) {
         release::missing(ctx, git, &tree, &hold.job)?;
         return Ok(None);
     }
@@ -114,7 +128,10 @@ fn usable(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Option<Tree>> {
 fn make(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Tree> {
     let path = free_path(ctx, hold);
     let lock = super::lock_repository(ctx)?;
-    let tip = super::tip(ctx, git, &hold.run)?;
+    let tip = match hold.job.spec.reviewed_range() {
+        Some((_, newer)) => newer.to_owned(),
+        None => super::tip(ctx, git, &hold.run)?,
+    };
     let shown = path.strip_prefix(ctx.layout().root()).unwrap_or(&path).to_string_lossy().into_owned();
     let id = ctx.write("tree", |tx| {
         let new = NewTree {
@@ -131,19 +148,15 @@ fn make(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Tree> {
     make_parent(ctx, &path)?;
     let git_dir = git.add_worktree(&path, &tip)?;
     crate::os::crash::point("tree.added");
+    let name = git_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    ctx.write("tree", |tx| Ok(store::tree::set_git_dir(tx, id, &name)?))?;
     // Other trees may be made while this one's files are written.
     drop(lock);
     let checked_out = Git::of_tree(&git_dir, &path);
     checked_out.fill()?;
     let index = super::index(&path);
     std::fs::copy(git_dir.join("index"), &index).map_err(|error| crate::os::Fault::new("copy", &index, error))?;
-    let name = git_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    ctx.write("tree", |tx| {
-        store::tree::made(tx, id, &name)?;
-        let body = json!({"attempt": hold.lease.attempt, "kind": hold.job.spec.tree, "base": tip, "path": shown});
-        tell(tx, EventType::TreeMade, &hold.job, &body)
-    })?;
-    crate::os::crash::point("tree.made");
+    crate::os::crash::point("tree.filled");
     again(ctx, hold.job.id)
 }
 

@@ -9,8 +9,8 @@ use crate::domain::frozen::TreeKind;
 use crate::domain::id::RunId;
 use crate::domain::run::RunState;
 use crate::domain::session::{TreeEvent, TreeState};
-use crate::error::Result;
-use crate::os::git::Git;
+use crate::error::{Code, Error, Kind, Result};
+use crate::os::git::{Git, NewCommit};
 use crate::store;
 use crate::store::job::Job;
 use crate::store::run::Run;
@@ -26,23 +26,39 @@ pub fn release(ctx: &Ctx, tree: &Tree, job: &Job) -> Result<bool> {
     }
     let repository = super::repository(ctx)?;
     let folder = super::folder(ctx, tree);
-    if !folder.is_dir() {
+    if !super::is_there(&folder) {
         missing(ctx, &repository, tree, job)?;
         return Ok(true);
     }
     match obstacle(ctx, &repository, tree, job)? {
-        Some(why) => {
-            let state = TreeState::Released.next(TreeEvent::Keep)?;
-            ctx.write("tree", |tx| Ok(store::tree::set_state(tx, tree.id, state, Some(&why))?))?;
-            Ok(false)
-        }
-        None => remove(ctx, &repository, tree, job).map(|()| true),
+        Some(why) => keep(ctx, tree, &why).map(|()| false),
+        None => match remove(ctx, &repository, tree, job) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                keep(ctx, tree, &format!("it can't be removed: {error}"))?;
+                Ok(false)
+            }
+        },
     }
 }
 
+fn keep(ctx: &Ctx, tree: &Tree, why: &str) -> Result<()> {
+    let state = TreeState::Released.next(TreeEvent::Keep)?;
+    ctx.write("tree", |tx| Ok(store::tree::set_state(tx, tree.id, state, Some(why))?))
+}
+
 /// What follows a seal: a tree that was only looked at goes, and so does one that no review can send its job back to;
-/// with the run's end all others.
+/// with the run's end all others. What keeps one from going is said, and undoes no seal.
 pub fn after_seal(ctx: &Ctx, hold: &Hold) -> Result<()> {
+    let Err(error) = clear(ctx, hold) else { return Ok(()) };
+    if error.kind() != Kind::Environment {
+        return Err(error);
+    }
+    ctx.notice(&format!("the work tree of {} stays: {error}", hold.job.name));
+    Ok(())
+}
+
+fn clear(ctx: &Ctx, hold: &Hold) -> Result<()> {
     if hold.job.spec.tree == TreeKind::None {
         return Ok(());
     }
@@ -61,16 +77,21 @@ pub fn after_seal(ctx: &Ctx, hold: &Hold) -> Result<()> {
 
 /// Why a tree has to stay; none when nothing in it would be lost.
 pub fn obstacle(ctx: &Ctx, repository: &Git, tree: &Tree, job: &Job) -> Result<Option<String>> {
-    let Some(name) = &tree.git_dir else { return Ok(Some("it was never finished".to_owned())) };
-    let git_dir = repository.git_dir().join("worktrees").join(name);
-    let folder = super::folder(ctx, tree);
-    let own = Git::of_tree(&git_dir, &folder).with_index(&super::index(&folder));
-    let Ok(held) = own.snapshot() else { return Ok(Some("its contents can't be listed".to_owned())) };
-    if let Some(what) = unsealed(ctx, &own, tree, job, &held)? {
+    if tree.git_dir.is_none() {
+        return Ok(Some("it was never finished".to_owned()));
+    }
+    let git = super::git(ctx, tree)?;
+    let held = match git.snapshot() {
+        Ok(held) => held,
+        Err(error) => return Ok(Some(format!("its contents can't be listed: {error}"))),
+    };
+    if let Some(what) = unsealed(ctx, &git, tree, job, &held)? {
         return Ok(Some(what));
     }
     let run = ctx.read(|read| Ok(store::run::get(read, tree.run)?))?;
-    if let Some(head) = Git::of_tree(&git_dir, &folder).head()?
+    // Without its administrative files nobody can have committed in it.
+    let head = super::own(repository, tree, &super::folder(ctx, tree))?.head().unwrap_or_default();
+    if let Some(head) = head
         && !is_reachable(repository, &run, job, tree, &head)?
     {
         return Ok(Some(format!("commit {} in it is on no branch", short(&head))));
@@ -118,6 +139,24 @@ fn is_reachable(git: &Git, run: &Run, job: &Job, tree: &Tree, head: &str) -> Res
 
 fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
+}
+
+/// Takes a tree away although something in it was never sealed; everything in it is kept as a pinned commit, which is
+/// returned.
+pub fn discard(ctx: &Ctx, tree: &Tree, job: &Job, why: &str) -> Result<String> {
+    let repository = super::repository(ctx)?;
+    let run = ctx.read(|read| Ok(store::run::get(read, tree.run)?))?;
+    let own = super::git(ctx, tree)?;
+    let held = own.snapshot().map_err(|error| Error::new(Code::Git, format!("{}: {error}", tree.path)))?;
+    let author = super::author();
+    let message = format!("What was left of {} attempt {}\n\n{why}\n", job.name, tree.attempt);
+    let at = ctx.clock.now().0.div_euclid(1000);
+    let new = NewCommit { tree: &held, parents: &[&tree.base], message: &message, author: &author, at };
+    let commit = repository.commit(&new)?;
+    let pin = format!("{}-left-{}", super::pin(&run, job, tree.attempt), tree.id);
+    repository.move_ref(&pin, None, &commit)?;
+    remove(ctx, &repository, tree, job)?;
+    Ok(pin)
 }
 
 fn remove(ctx: &Ctx, repository: &Git, tree: &Tree, job: &Job) -> Result<()> {

@@ -19,10 +19,10 @@ use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Connection};
-use crate::verbs::Ctx;
 use crate::verbs::person;
 use crate::verbs::tree::provision::Ground;
 use crate::verbs::work::claim::Granted;
+use crate::verbs::{Ctx, tree};
 
 /// Whose work is laid out.
 pub struct Grant<'a> {
@@ -73,6 +73,9 @@ pub fn lay_out(ctx: &Ctx, grant: &Grant<'_>, ground: Option<Ground>) -> Result<L
     let inputs = place_inputs(ctx, &folder, &facts.inputs)?;
     if let (Some(subject), Some(id)) = (&mut facts.subject, facts.job.reviews) {
         show_change(ctx, &folder, id, subject)?;
+    }
+    if let Some((from, to)) = facts.job.spec.reviewed_range() {
+        facts.subject = Some(show_range(ctx, &folder, from, to)?);
     }
     let cwd = ground.as_ref().map_or_else(|| folder.work(), |ground| ground.path.clone());
     facts.ground = ground;
@@ -144,7 +147,7 @@ fn subject(read: &Connection, id: JobId) -> Result<Subject> {
 
 /// What the reviewed job changed, as a patch beside the inputs.
 fn show_change(ctx: &Ctx, folder: &Folder, job: JobId, subject: &mut Subject) -> Result<()> {
-    let Some(shown) = crate::verbs::tree::shown::of_job(ctx, job)? else { return Ok(()) };
+    let Some(shown) = tree::shown::of_job(ctx, job)? else { return Ok(()) };
     let place = folder.inputs().join(&subject.job).join("change.patch");
     if let Some(parent) = place.parent() {
         files::create_private_dirs(ctx.layout().root(), parent)?;
@@ -155,6 +158,23 @@ fn show_change(ctx: &Ctx, folder: &Folder, job: JobId, subject: &mut Subject) ->
     subject.head = Some(shown.to);
     subject.verified = ctx.read(|read| verified(read, job, subject.attempt))?;
     Ok(())
+}
+
+/// A range of commits under review, as a patch beside the inputs.
+fn show_range(ctx: &Ctx, folder: &Folder, from: &str, to: &str) -> Result<Subject> {
+    let patch = tree::repository(ctx)?.patch(from, to, &[])?;
+    let place = folder.inputs().join("range").join("change.patch");
+    if let Some(parent) = place.parent() {
+        files::create_private_dirs(ctx.layout().root(), parent)?;
+    }
+    files::write_scratch(&place, &patch)?;
+    Ok(Subject {
+        job: "range".to_owned(),
+        patch: Some(place.display().to_string()),
+        base: Some(from.to_owned()),
+        head: Some(to.to_owned()),
+        ..Subject::default()
+    })
 }
 
 /// What each verification command of an attempt came to.

@@ -125,6 +125,7 @@ pub const KEYS: &[Key] = &[
     key(L::Tree, "cache", Paths, "[]", "Folders seeded from the last tree, such as `target`.").widens(),
     key(L::Tree, "discard", Globs, "[]", "Droppings that are never sealed."),
     key(L::Tree, "dir", Text(T::None), ".striatum/worktrees", "Where work trees stand.").widens(),
+    key(L::Tree, "foreign_write", Word(&["refuse", "tell"]), "refuse", "What a change of the principal checkout during an attempt means: no seal, or an event. Nobody can see who made it; say `tell` where you work there yourself meanwhile.").widens(),
 
     key(L::Job, "id", Id, "required", "Names the job in its run."),
     key(L::Job, "type", Word(&["generic", "draft", "build", "test", "review", "synthesis", "checkpoint", "land"]), "generic", "What it is; a `checkpoint` is a person's gate, `land` moves the result to its target."),

@@ -1,0 +1,187 @@
+//! `gc`: what ended runs have left that nobody needs any more. It lists, and takes away only when told to.
+//!
+//! A work tree goes when it is clean and its commits are pinned; anything else stays and is named with its reason.
+//! Pins and branches are never touched: they are what keeps work.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::session::TreeState;
+use crate::domain::time::Timestamp;
+use crate::error::{Code, Error, Next, Result};
+use crate::os::files;
+use crate::store;
+use crate::store::job::Job;
+use crate::store::run::Run;
+use crate::store::tree::Tree;
+use crate::verbs::run::find;
+use crate::verbs::{Ctx, tree};
+
+/// How long what agents printed is kept after their run, in milliseconds.
+const LOGS_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// What `gc` is asked.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct GcRequest {
+    /// Take away what is listed, instead of listing it.
+    pub yes: bool,
+    /// A tree that stays for a reason, as `RUN/JOB`: take it away all the same, its contents pinned as a commit.
+    pub discard: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// Something that is left.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Where.
+    pub path: PathBuf,
+    /// What it is.
+    pub what: String,
+    /// Room that it takes, in bytes.
+    pub bytes: u64,
+    /// Why it stays; none when it goes.
+    pub stays: Option<String>,
+}
+
+/// What `gc` tells.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GcReport {
+    /// What is left of ended runs.
+    pub left: Vec<Leftover>,
+    /// What goes was taken away; otherwise it was only listed.
+    pub done: bool,
+    /// The pin that holds what was discarded.
+    pub pinned: Option<String>,
+    /// What to do next.
+    pub next: Vec<Next>,
+}
+
+/// Lists what ended runs have left, and takes it away when told to.
+///
+/// # Errors
+/// The store, git or the disk refuses; `--discard` names nothing that is kept, or gives no reason.
+pub fn gc(ctx: &Ctx, request: &GcRequest) -> Result<GcReport> {
+    let pinned = match &request.discard {
+        Some(named) => discard(ctx, named, request)?,
+        None => None,
+    };
+    let mut left = trees(ctx, request.yes)?;
+    left.extend(unknown(ctx)?);
+    left.extend(logs(ctx, request.yes)?);
+    let goes = left.iter().any(|one| one.stays.is_none());
+    let next = if goes && !request.yes {
+        vec![Next::new("operator", "take away what goes", &["striatum", "gc", "--yes"])]
+    } else {
+        Vec::new()
+    };
+    Ok(GcReport { left, done: request.yes, pinned, next })
+}
+
+fn trees(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
+    let trees = ctx.read(|read| Ok(store::tree::of_ended_runs(read)?))?;
+    let mut left = Vec::new();
+    for row in trees {
+        let (run, job) = ctx.read(|read| Ok((store::run::get(read, row.run)?, store::job::get(read, row.job)?)))?;
+        let path = tree::folder(ctx, &row);
+        let what = format!("work tree of {}/{}", run.name, job.name);
+        let bytes = files::room(&path).0;
+        let stays = why_it_stays(ctx, &row, &job)?;
+        if yes && stays.is_none() {
+            take_away(ctx, &row, &job)?;
+        }
+        left.push(Leftover { path, what, bytes, stays });
+    }
+    Ok(left)
+}
+
+fn why_it_stays(ctx: &Ctx, row: &Tree, job: &Job) -> Result<Option<String>> {
+    if row.state == TreeState::Making || !tree::folder(ctx, row).is_dir() {
+        return Ok(None);
+    }
+    tree::release::obstacle(ctx, &tree::repository(ctx)?, row, job)
+}
+
+fn take_away(ctx: &Ctx, row: &Tree, job: &Job) -> Result<()> {
+    if row.state == TreeState::Making {
+        return tree::release::give_up(ctx, row, "it was never finished");
+    }
+    tree::release::release(ctx, row, job).map(|_| ())
+}
+
+/// Folders among the trees that no row tells of: nobody knows whose they are.
+fn unknown(ctx: &Ctx) -> Result<Vec<Leftover>> {
+    let home = ctx.layout().root().join("worktrees");
+    let known = ctx.read(|read| Ok(store::tree::paths(read)?))?;
+    let known: Vec<PathBuf> = known.iter().map(|path| ctx.layout().root().join(path)).collect();
+    let mut left = Vec::new();
+    for run in entries(&home) {
+        for path in entries(&run).into_iter().filter(|path| path.is_dir() && !known.contains(path)) {
+            let bytes = files::room(&path).0;
+            let stays = Some("nothing tells whose it is; look, and remove it yourself".to_owned());
+            left.push(Leftover { path, what: "folder among the work trees".to_owned(), bytes, stays });
+        }
+    }
+    Ok(left)
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// What agents, checks and helpers printed, a week after the end of their run.
+fn logs(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
+    let before = Timestamp(ctx.clock.now().0 - LOGS_KEPT_MS);
+    let mut left = Vec::new();
+    for run in ctx.read(|read| Ok(store::run::ended_before(read, before)?))? {
+        let printed = printed(ctx, &run)?;
+        let Some(first) = printed.first() else { continue };
+        let bytes = printed.iter().map(|path| files::room(path).0).sum();
+        let path = first.ancestors().nth(2).map(Path::to_owned).unwrap_or_default();
+        if yes {
+            for path in &printed {
+                std::fs::remove_file(path).map_err(|error| crate::os::Fault::new("remove", path, error))?;
+            }
+        }
+        left.push(Leftover { path, what: format!("{} logs of {}", printed.len(), run.name), bytes, stays: None });
+    }
+    Ok(left)
+}
+
+fn printed(ctx: &Ctx, run: &Run) -> Result<Vec<PathBuf>> {
+    let sessions = ctx.read(|read| Ok(store::session::of_run(read, run.id, u32::MAX)?))?;
+    let mut printed = Vec::new();
+    for session in sessions {
+        let folder = ctx.layout().scratch(&session.id.to_string()).folder().to_owned();
+        let attempts = entries(&folder).into_iter().filter(|path| path.is_dir());
+        let logs = attempts.flat_map(|attempt| entries(&attempt)).chain(entries(&folder));
+        let is_log = |path: &PathBuf| {
+            path.extension().is_some_and(|end| end == "log")
+                && std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+        };
+        printed.extend(logs.filter(is_log));
+    }
+    Ok(printed)
+}
+
+fn discard(ctx: &Ctx, named: &str, request: &GcRequest) -> Result<Option<String>> {
+    let usage = |text: &str| Error::new(Code::Usage, text.to_owned());
+    let (run, job) = named.split_once('/').ok_or_else(|| usage("name the tree as RUN/JOB"))?;
+    let reason = request.reason.as_deref().ok_or_else(|| usage("say why with --reason; it stands in the commit"))?;
+    let (run, job, row) = ctx.read(|read| {
+        let run = find::named(read, run)?;
+        let job = find::job(read, &run, job)?;
+        let row = store::tree::newest(read, job.id)?;
+        Ok((run, job, row))
+    })?;
+    let row = row.filter(|row| row.state != TreeState::Removed && run.state.is_terminal());
+    let row = row.ok_or_else(|| Error::new(Code::NotFound, format!("{named} has no work tree that is kept")))?;
+    if !request.yes {
+        return Ok(None);
+    }
+    tree::release::discard(ctx, &row, &job, reason).map(Some)
+}

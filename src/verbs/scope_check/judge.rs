@@ -1,0 +1,132 @@
+//! The judgements: of everything that a tree holds, of what is staged in it, of paths by their names.
+//!
+//! All three end in the seal's own judgement. The seal's index is not touched: a copy of it is used and thrown away.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::Here;
+use crate::domain::change::Refused;
+use crate::domain::frozen::TreeKind;
+use crate::domain::scope::{self, Scope, Violation};
+use crate::error::{Code, Error, Result};
+use crate::os::Fault;
+use crate::os::git::Git;
+use crate::verbs::settle::changes;
+use crate::verbs::{Ctx, tree};
+
+/// What a judgement came to.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// How many changes or paths were looked at.
+    pub count: usize,
+    /// What is refused, a line a path: `word: path`.
+    pub refused: Vec<String>,
+}
+
+impl Judged {
+    fn of(count: usize, refused: &[Refused]) -> Judged {
+        Judged { count, refused: refused.iter().map(ToString::to_string).collect() }
+    }
+}
+
+/// What the seal would say to the tree as it stands.
+pub fn everything(ctx: &Ctx, here: &Here) -> Result<Judged> {
+    let mut judged = match here.tree.kind {
+        TreeKind::Own => contents(ctx, here)?,
+        // Nothing in it is sealed.
+        TreeKind::Tip | TreeKind::None => Judged::default(),
+    };
+    let rule = here.run.spec.tree.foreign_write;
+    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.tree, rule)?;
+    judged.refused.splice(0..0, around.refused);
+    Ok(judged)
+}
+
+fn contents(ctx: &Ctx, here: &Here) -> Result<Judged> {
+    let scratch = tempfile::tempdir()?;
+    let copy = scratch.path().join("index");
+    let kept = tree::index(&here.folder);
+    if kept.exists() {
+        std::fs::copy(&kept, &copy).map_err(|error| Fault::new("copy", &kept, error))?;
+    }
+    let git = tree::git(ctx, &here.tree)?.with_index(&copy);
+    match changes::list_by(&git, &here.run.spec, &here.tree.base)? {
+        Err(embedded) => Ok(Judged::of(1, &[embedded])),
+        Ok(listed) => {
+            let all = || Ok(git.paths_of(&listed.tree)?);
+            let refused = changes::refused(&here.job.spec, &here.folder, &listed.changes, all)?;
+            Ok(Judged::of(listed.changes.len(), &refused))
+        }
+    }
+}
+
+/// What the seal would say to what is staged, by the agent's own index or (in a hook) the one that git is about to
+/// commit.
+pub fn staged(ctx: &Ctx, here: &Here, index: Option<&Path>) -> Result<Judged> {
+    if here.tree.kind != TreeKind::Own {
+        return Ok(Judged::default());
+    }
+    let git: Git = here.git(ctx)?;
+    let git = index.map_or_else(|| git.clone(), |index| git.with_index(index));
+    let (_, changes) = changes::apart(&here.run.spec, git.staged(&here.tree.base)?)?;
+    let refused = changes::refused(&here.job.spec, &here.folder, &changes, || Ok(git.indexed()?))?;
+    Ok(Judged::of(changes.len(), &refused))
+}
+
+/// What the seal would say to changes of these paths, by their names and by what stands there; git is not asked.
+pub fn named(here: &Here, folder: &Path, paths: &[PathBuf]) -> Result<Judged> {
+    let scope = changes::scope_of(&here.job.spec)?;
+    let discard = scope::glob_set(&here.run.spec.tree.discard)
+        .map_err(|error| Error::new(Code::InvalidWorkflow, error.to_string()))?;
+    let below = below(here, folder);
+    let judge = |named: &PathBuf| match placed(&here.folder, &below, named) {
+        None => Some(Refused { path: named.clone(), why: Violation::PathTraversal }),
+        Some(path) if discard.is_match(&path) => None,
+        Some(path) => by_name(&scope, &here.folder, &path).map(|why| Refused { path, why }),
+    };
+    Ok(Judged::of(paths.len(), &paths.iter().filter_map(judge).collect::<Vec<_>>()))
+}
+
+/// Where in the tree the caller stands; at its top when elsewhere.
+fn below(here: &Here, folder: &Path) -> PathBuf {
+    let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    resolved(folder).strip_prefix(resolved(&here.folder)).map(Path::to_owned).unwrap_or_default()
+}
+
+/// A path as it was named, relative to the tree's top; none when it leads out.
+fn placed(top: &Path, below: &Path, named: &Path) -> Option<PathBuf> {
+    let named = match named.strip_prefix(top) {
+        Ok(inside) => inside.to_owned(),
+        Err(_) => below.join(named),
+    };
+    let mut path = PathBuf::new();
+    for part in named.components() {
+        match part {
+            Component::Normal(part) => path.push(part),
+            Component::CurDir => {}
+            Component::ParentDir if path.pop() => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(path)
+}
+
+/// The scope's word for a path, else what stands there and would be refused.
+fn by_name(scope: &Scope, top: &Path, path: &Path) -> Option<Violation> {
+    scope.refuses(path).or_else(|| stands(top, path))
+}
+
+fn stands(top: &Path, path: &Path) -> Option<Violation> {
+    let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    let mut at = top.to_owned();
+    for part in path.components() {
+        if at != top && at.join(".git").symlink_metadata().is_ok() {
+            return Some(Violation::SubmoduleRefused);
+        }
+        at.push(part);
+        if is_link(&at) {
+            return Some(Violation::SymlinkRefused);
+        }
+    }
+    changes::has_other_names(&at).then_some(Violation::HardLinkRefused)
+}
