@@ -3,7 +3,7 @@
 use crate::support::TestRepo;
 
 /// A draft that changes code, and its landing.
-const LANDS: &str = r#"
+pub const LANDS: &str = r#"
     title = "Totals"
     [lanes.script]
     command = "@agent"
@@ -27,28 +27,33 @@ fn with(lines: &str) -> String {
 /// A repository with a commit, a person with a name, and a run whose change waits for landing.
 pub fn waits(workflow: &str) -> TestRepo {
     let repo = TestRepo::new();
-    git(&repo, &["config", "user.name", "Ada Example"]);
-    git(&repo, &["config", "user.email", "ada@example.com"]);
+    come_to_wait(&repo, workflow);
+    repo
+}
+
+/// The same in a repository that is there.
+pub fn come_to_wait(repo: &TestRepo, workflow: &str) {
+    git(repo, &["config", "user.name", "Ada Example"]);
+    git(repo, &["config", "user.email", "ada@example.com"]);
     repo.write("src/total.txt", "sum\n");
     repo.write("README", "one\n");
     repo.write(".gitignore", "*.log\n");
-    git(&repo, &["add", "src", "README", ".gitignore"]);
-    git(&repo, &["commit", "--quiet", "-m", "Begin"]);
+    git(repo, &["add", "src", "README", ".gitignore"]);
+    git(repo, &["commit", "--quiet", "-m", "Begin"]);
     repo.workflow("w", workflow);
     repo.agent("draft", "write src/total.txt total; write src/new.txt more; complete --summary 'Say total'");
     repo.start("w");
     repo.drive().exits(4);
-    repo
 }
 
 #[track_caller]
-fn git(repo: &TestRepo, args: &[&str]) {
+pub fn git(repo: &TestRepo, args: &[&str]) {
     let done = repo.git(args);
     assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// What git says, one line.
-fn said(repo: &TestRepo, args: &[&str]) -> String {
+pub fn said(repo: &TestRepo, args: &[&str]) -> String {
     String::from_utf8(repo.git(args).stdout).unwrap().trim().to_owned()
 }
 

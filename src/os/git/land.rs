@@ -71,6 +71,18 @@ impl Git {
         Ok(self.run(&["check-ref-format", &format!("refs/heads/{name}")])?.status.success() && !name.starts_with('-'))
     }
 
+    /// The commits between two, newest first, each with its first line.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn subjects(&self, from: &str, to: &str, limit: u32) -> Result<Vec<(String, String)>, GitError> {
+        let (range, count) = (format!("{from}..{to}"), format!("--max-count={limit}"));
+        let args = ["log", "--no-decorate", "--no-show-signature", "--format=%H %s", &count, &range, "--"];
+        let listed = String::from_utf8_lossy(&self.ask(&args)?).into_owned();
+        let lines = listed.lines().filter_map(|line| line.split_once(' '));
+        Ok(lines.map(|(commit, subject)| (commit.to_owned(), subject.to_owned())).collect())
+    }
+
     /// Makes a commit in the name of whoever uses this repository, signed if their configuration says so.
     ///
     /// # Errors

@@ -95,24 +95,27 @@ fn advance(git: &Git, subject: &Subject, (target, before, after): (&str, &str, &
 
 /// Refuses a checkout in which something stands in the way.
 pub fn must_be_clean(checkout: &Checkout, from: &str, to: &str, subject: &Subject) -> Result<()> {
+    match obstacle(checkout, from, to)? {
+        None => Ok(()),
+        Some(what) => Err(dirty(checkout, subject, &what)),
+    }
+}
+
+/// What keeps a checkout from following, in words.
+pub fn obstacle(checkout: &Checkout, from: &str, to: &str) -> Result<Option<String>> {
     if let Some(what) = checkout.in_progress() {
-        return Err(dirty(checkout, subject, &format!("it is in the middle of {what}")));
+        return Ok(Some(format!("it is in the middle of {what}")));
     }
     let names = |paths: &[std::path::PathBuf]| {
         let named: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
         let more = paths.len().saturating_sub(NAMED);
         if more > 0 { format!("{} and {more} more", named.join(", ")) } else { named.join(", ") }
     };
-    match checkout.in_the_way(from, to, FOLDER)? {
-        None => Ok(()),
-        Some(InTheWay::Changed(paths)) => {
-            Err(dirty(checkout, subject, &format!("it has uncommitted changes: {}", names(&paths))))
-        }
-        Some(InTheWay::Untracked(paths)) => {
-            Err(dirty(checkout, subject, &format!("files that git does not track are in the way: {}", names(&paths))))
-        }
-        Some(InTheWay::Other(said)) => Err(dirty(checkout, subject, &format!("git says: {said}"))),
-    }
+    Ok(checkout.in_the_way(from, to, FOLDER)?.map(|found| match found {
+        InTheWay::Changed(paths) => format!("it has uncommitted changes: {}", names(&paths)),
+        InTheWay::Untracked(paths) => format!("files that git does not track are in the way: {}", names(&paths)),
+        InTheWay::Other(said) => format!("git says: {said}"),
+    }))
 }
 
 fn dirty(checkout: &Checkout, subject: &Subject, what: &str) -> Error {

@@ -155,7 +155,7 @@ fn told(run: &Run, landing: &Landing, followed: Vec<String>) -> Landed {
 fn try_it(ctx: &Ctx, subject: &Subject, asked: &Asked<'_>) -> Result<Landed> {
     finish_must_be_possible(subject)?;
     let git = tree::repository(ctx)?;
-    let plan = match plan::plan(ctx, &git, subject, asked.into)? {
+    let plan = match plan::plan(ctx, &git, (&subject.run, &subject.job), asked.into)? {
         Way::Done { kind, target, tip, before } => {
             let new = NewLanding {
                 state: LandingState::Intended,
