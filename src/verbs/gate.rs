@@ -420,7 +420,8 @@ fn look(tx: &Writing<'_>, gates: Vec<Gate>, said: &Said<'_>, now: &Moment) -> Re
         let (mut anew, mut lands) = (Vec::new(), 0_usize);
         for gate in &gates {
             let (run, job) = (store::run::get(tx, gate.run)?, store::job::get(tx, gate.job)?);
-            lands += usize::from(job.spec.kind == JobType::Land && gate.state == GateState::Pending);
+            let is_open = gate.state == GateState::Pending || store::landing::intended(tx, job.id)?.is_some();
+            lands += usize::from(job.spec.kind == JobType::Land && is_open);
             if let Some(open) = flow::renew(tx, &run, &job, gate, now)? {
                 anew.push((open, job.name));
             }
