@@ -230,7 +230,7 @@ fn held(read: &Connection, run: &Run, obstacles: &job::Obstacles) -> StoreResult
     }
     if obstacles.has_gates {
         let stuck = landing::refused(read, run.id)?.into_iter();
-        views.extend(stuck.map(|name| HeldView { name, cause: Cause::Landing }));
+        views.extend(stuck.map(|stuck| HeldView { name: stuck.job, cause: Cause::Landing }));
     }
     Ok(views)
 }

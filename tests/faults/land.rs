@@ -139,6 +139,23 @@ fn what_a_cut_left_staged_may_be_taken_back_or_committed_by_hand() {
     assert_eq!(git(&repo, &["log", "--format=%s", "main"]), "By hand\nBegin");
 }
 
+/// The power went away while git wrote files: some are there, its index is not.
+#[test]
+fn files_that_a_cut_left_written_are_taken_over_and_others_are_not() {
+    let repo = dies_at("land.intended");
+    repo.write("src/total.txt", "total\n");
+    repo.write("src/deep/new.txt", "more\n");
+    repo.striatum(&["gate", "approve", "land", "--as-person"]).ok();
+    is_landed_once(&repo);
+
+    let repo = dies_at("land.intended");
+    repo.write("src/total.txt", "total\n");
+    repo.write("src/deep/new.txt", "mine\n");
+    repo.json(&["gate", "approve", "land", "--as-person"]).refused(5, "target_dirty");
+    assert_eq!(repo.read("src/deep/new.txt"), "mine\n");
+    assert_eq!(git(&repo, &["log", "--format=%s", "main"]), "Begin");
+}
+
 #[test]
 fn a_landing_that_has_begun_is_not_rejected() {
     let repo = dies_at("land.intended");
