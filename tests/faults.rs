@@ -18,6 +18,8 @@ mod ground;
 mod hostile;
 #[path = "faults/kill.rs"]
 mod kill;
+#[path = "faults/land.rs"]
+mod land;
 #[path = "faults/signals.rs"]
 mod signals;
 #[path = "faults/together.rs"]
