@@ -37,7 +37,7 @@ pub struct Trespasses {
 pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree, rule: ForeignWrite) -> Result<Trespasses> {
     let Some(before) = tree.baseline.clone() else { return Ok(Trespasses::default()) };
     let before: Baseline = serde_json::from_value(before)?;
-    let (settings, paths) = before.differences(&git.baseline(FOLDER)?);
+    let (settings, paths) = before.differences(&git.baseline_again(FOLDER, &before)?);
     let obeyed = !settings.is_empty();
     let mut refused: Vec<String> =
         settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word())).collect();
