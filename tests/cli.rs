@@ -28,6 +28,10 @@ mod freshness;
 mod gate;
 #[path = "cli/gc.rs"]
 mod gc;
+#[path = "cli/hook.rs"]
+mod hook;
+#[path = "cli/in_hook.rs"]
+mod in_hook;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/job.rs"]
@@ -48,6 +52,8 @@ mod request;
 mod rescue;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/scope_check.rs"]
+mod scope_check;
 #[path = "cli/session.rs"]
 mod session;
 #[path = "cli/status.rs"]

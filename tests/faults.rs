@@ -20,6 +20,8 @@ mod halfmade;
 mod hostile;
 #[path = "faults/kill.rs"]
 mod kill;
+#[path = "faults/land.rs"]
+mod land;
 #[path = "faults/signals.rs"]
 mod signals;
 #[path = "faults/together.rs"]

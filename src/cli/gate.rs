@@ -5,7 +5,10 @@ use clap::{Args, Subcommand};
 use super::call::Session;
 use super::output::{Output, next_text};
 use crate::domain::session::LandingKind;
+use crate::domain::verdict::Finding;
 use crate::error::Result;
+use crate::verbs::gate::behind::{Behind, LandingView};
+use crate::verbs::gate::revise::{ReviseReport, ReviseRequest};
 use crate::verbs::gate::{
     ApproveRequest, DecideReport, Deciding, GateLine, ListReport, ListRequest, RejectRequest, ShowReport, ShowRequest,
     SkipRequest,
@@ -34,6 +37,9 @@ pub enum Gate {
         /// The run, when the gate is named by its job
         #[arg(long, value_name = "RUN")]
         run_id: Option<String>,
+        /// The whole of every difference
+        #[arg(long)]
+        full: bool,
     },
     /// Let jobs go on; a checkpoint is completed by it
     Approve(Which),
@@ -41,6 +47,21 @@ pub enum Gate {
     Reject(Which),
     /// Pass jobs over; what needs them goes on
     Skip(Which),
+    /// Send the work behind a gate back to its author, with what is to be done otherwise
+    Revise {
+        /// The gate, the job that waits, or a review whose revisions are spent
+        #[arg(value_name = "GATE")]
+        gate: String,
+        /// The run, when the gate is named by its job
+        #[arg(long, value_name = "RUN")]
+        run_id: Option<String>,
+        /// The job to send back, when several are behind the gate
+        #[arg(long, value_name = "JOB")]
+        job: Option<String>,
+        /// What is to be done otherwise; the author finds it in the next packet
+        #[arg(long, value_name = "TEXT")]
+        note: String,
+    },
 }
 
 /// Which gates, with which words.
@@ -70,12 +91,15 @@ impl Gate {
             Gate::List { run_id, all } => {
                 output.report(&session.call(&ListRequest { run: run_id, all })?, listed);
             }
-            Gate::Show { gate, run_id } => {
-                output.report(&session.call(&ShowRequest { run: run_id, gate })?, shown);
+            Gate::Show { gate, run_id, full } => {
+                output.report(&session.call(&ShowRequest { run: run_id, gate, full })?, shown);
             }
             Gate::Approve(which) => output.report(&session.call(&ApproveRequest(which.deciding()))?, decided),
             Gate::Reject(which) => output.report(&session.call(&RejectRequest(which.deciding()))?, decided),
             Gate::Skip(which) => output.report(&session.call(&SkipRequest(which.deciding()))?, decided),
+            Gate::Revise { gate, run_id, job, note } => {
+                output.report(&session.call(&ReviseRequest { run: run_id, gate, job, note })?, revised);
+            }
         }
         Ok(0)
     }
@@ -119,7 +143,69 @@ fn shown(report: &ShowReport) -> String {
     if report.left_out > 0 {
         text.push_str(&format!("and {} more\n", report.left_out));
     }
-    text + &next_text(&report.next)
+    text + &behind(&report.behind) + &next_text(&report.next)
+}
+
+/// Reviews, verifications, the landing, and the difference last.
+fn behind(behind: &Behind) -> String {
+    let mut text = String::new();
+    for review in &behind.reviews {
+        text.push_str(&format!("{} says {}\n", review.review, review.verdict));
+        text.extend(review.findings.iter().map(finding));
+    }
+    for check in &behind.checks {
+        let exit = check.exit.map_or(String::new(), |exit| format!(", exit {exit}"));
+        text.push_str(&format!(
+            "verified {}.{}: {} ({}{exit})\n",
+            check.job, check.attempt, check.command, check.state
+        ));
+    }
+    text.push_str(&behind.landing.as_ref().map(landing).unwrap_or_default());
+    for change in &behind.changes {
+        let of = change.job.as_deref().unwrap_or("the run");
+        text.push_str(&format!("{of} changes {} files\n", change.files.len()));
+        for file in &change.files {
+            let lines =
+                file.added.zip(file.removed).map_or("binary".to_owned(), |(more, less)| format!("+{more} -{less}"));
+            text.push_str(&format!("  {} {lines}\n", file.path));
+        }
+        text.push_str(change.patch.as_deref().unwrap_or_default());
+        if change.truncated {
+            text.push_str("the rest is not shown; --full shows it\n");
+        }
+    }
+    text
+}
+
+fn finding(finding: &Finding) -> String {
+    let place = finding.path.as_deref().map_or(String::new(), |path| format!(" ({path})"));
+    let detail = finding.detail.trim();
+    let detail = if detail.is_empty() || detail == finding.title { String::new() } else { format!(": {detail}") };
+    format!("  {}{place}{detail}\n", finding.title)
+}
+
+fn landing(landing: &LandingView) -> String {
+    let short =
+        |commit: &Option<String>| commit.as_deref().map_or("-", |commit| commit.get(..12).unwrap_or(commit)).to_owned();
+    let into = landing.into.as_deref().unwrap_or("its own branch");
+    let at = if landing.target.is_some() { format!(" (at {})", short(&landing.target)) } else { String::new() };
+    let mut text = format!("lands {} ({}) on {into}{at}, {}\n", landing.branch, short(&landing.tip), landing.style);
+    for commit in &landing.commits {
+        text.push_str(&format!("  {} {}\n", commit.commit.get(..12).unwrap_or(&commit.commit), commit.subject));
+    }
+    if let Some(finds) = landing.finds {
+        text.push_str(&format!("nothing would be moved: {finds}\n"));
+    }
+    if let Some(obstacle) = &landing.obstacle {
+        text.push_str(&format!("it can't land now: {obstacle}\n"));
+    }
+    text
+}
+
+fn revised(report: &ReviseReport) -> String {
+    let gate = report.gate.map_or(String::new(), |gate| format!("gate {gate} is revised: "));
+    let text = format!("{gate}{} goes on with attempt {}, which is told\n", report.job, report.attempt);
+    text + &onward_text(&report.run, &report.onward)
 }
 
 fn decided(report: &DecideReport) -> String {

@@ -121,7 +121,7 @@ fn onward_text(report: &QuickstartReport) -> String {
     let is_well = report.exit == 0;
     let title = if is_well { "It waits for your word: this lands it on main" } else { "What to do now" };
     let commands = report.next.iter().map(|next| format!("  {}\n", shell_words(&next.argv)));
-    let commands: Vec<String> = if is_well { commands.take(1).collect() } else { commands.collect() };
+    let commands: Vec<String> = commands.collect();
     if commands.is_empty() { String::new() } else { format!("\n{title}\n{}", commands.concat()) }
 }
 

@@ -333,6 +333,7 @@ impl Cause {
                 &["run retry-job {job} --run-id {run} --reason '...'"]
             }
             Cause::Revisions => &[
+                "gate revise {job} --run-id {run} --note '...'",
                 "review override-verdict {job} --run-id {run} --verdict accept --reason '...'",
                 "run retry-job {job} --run-id {run} --reason '...'",
             ],

@@ -110,14 +110,28 @@ pub fn newest(read: &Connection, job: JobId) -> StoreResult<Option<Landing>> {
     Ok(read.prepare_cached(NEWEST)?.query_row(named_params! {":job": job}, landing_row).optional()?)
 }
 
-const IN_WAY: &str = "SELECT job.name FROM landing JOIN gate ON gate.id = landing.gate_id
-    JOIN job ON job.id = landing.job_id
+/// A landing that can't be as things are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The gate that still waits.
+    pub gate: GateId,
+    /// The land job's name.
+    pub job: String,
+    /// Why, one line.
+    pub reason: String,
+}
+
+const IN_WAY: &str = "SELECT landing.gate_id, job.name, landing.reason FROM landing
+    JOIN gate ON gate.id = landing.gate_id JOIN job ON job.id = landing.job_id
   WHERE landing.run_id = :run AND landing.state = 'refused' AND gate.state = 'pending' ORDER BY job.id";
 
-/// The land jobs of a run that can't land as things are.
-pub fn refused(read: &Connection, run: RunId) -> StoreResult<Vec<String>> {
+/// The landings of a run that can't be as things are.
+pub fn refused(read: &Connection, run: RunId) -> StoreResult<Vec<Obstacle>> {
     let mut statement = read.prepare_cached(IN_WAY)?;
-    let rows = statement.query_map(named_params! {":run": run}, |row| row.get(0))?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| {
+        let reason = row.get::<_, Option<String>>(2)?.unwrap_or_default();
+        Ok(Obstacle { gate: row.get(0)?, job: row.get(1)?, reason })
+    })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

@@ -227,8 +227,10 @@ fn held(read: &Connection, run: &Run, obstacles: &job::Obstacles) -> StoreResult
     if obstacles.is_kept {
         let rejected = job::kept_for(read, run.id, Cause::GateRejected.word(), LOOK)?.into_iter();
         views.extend(rejected.map(|job| HeldView { name: job.name, cause: Cause::GateRejected }));
+    }
+    if obstacles.has_gates {
         let stuck = landing::refused(read, run.id)?.into_iter();
-        views.extend(stuck.map(|name| HeldView { name, cause: Cause::Landing }));
+        views.extend(stuck.map(|stuck| HeldView { name: stuck.job, cause: Cause::Landing }));
     }
     Ok(views)
 }

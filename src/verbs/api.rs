@@ -95,6 +95,7 @@ verbs! {
     "gate_approve" Person gate::ApproveRequest => gate::DecideReport, gate::approve;
     "gate_reject" Person gate::RejectRequest => gate::DecideReport, gate::reject;
     "gate_skip" Person gate::SkipRequest => gate::DecideReport, gate::skip;
+    "gate_revise" Person gate::revise::ReviseRequest => gate::revise::ReviseReport, gate::revise::revise;
     "run_land" Person run_land::LandRequest => run_land::LandReport, run_land::land;
     "answer" Person answer::AnswerRequest => answer::AnswerReport, answer::answer;
     "gc" Operator gc::GcRequest => gc::GcReport, gc::gc;

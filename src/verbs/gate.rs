@@ -1,9 +1,14 @@
-//! `gate list / show / approve / reject / skip`: what waits for a person, and what they decide.
+//! `gate list / show / approve / reject / skip / revise`: what waits for a person, and what they decide.
 //!
 //! It does not know what a decision does to a job (`flow::gate`).
 
+pub mod behind;
+pub mod revise;
+
 use globset::Glob;
 use serde::{Deserialize, Serialize};
+
+use behind::Behind;
 
 use super::flow::gate::{self as flow, Decision, Said};
 use super::land::{self, Landed};
@@ -154,6 +159,9 @@ pub struct ShowRequest {
     pub run: Option<String>,
     /// g3, or the job that waits.
     pub gate: String,
+    /// The whole of every difference.
+    #[serde(default)]
+    pub full: bool,
 }
 
 /// A job before the gate.
@@ -203,6 +211,9 @@ pub struct ShowReport {
     pub artifacts: Vec<Shown>,
     /// How many of those are not shown.
     pub left_out: usize,
+    /// The changes, their reviews and verifications, and where they would land.
+    #[serde(flatten)]
+    pub behind: Behind,
     /// What to do next.
     pub next: Vec<Next>,
 }
@@ -210,7 +221,7 @@ pub struct ShowReport {
 /// Shows what a gate is about.
 pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
     let now = ctx.clock.moment();
-    ctx.read(|read| {
+    let (run, job, mut report) = ctx.read(|read| {
         let (run, job, row) = find_gate(ctx, read, request)?;
         let (needs, mut artifacts) = before(ctx, read, &job)?;
         let left_out = artifacts.len().saturating_sub(SHOWN);
@@ -222,19 +233,23 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
             None => due(read, &run)?.into_iter().find(|gate| gate.job == job.name).ok_or_else(|| no_gate(&job))?,
         };
         let next = if gate.state == GateState::Pending { decide_next(&run, &gate).split_off(1) } else { Vec::new() };
-        Ok(ShowReport {
-            run: run.name,
+        let report = ShowReport {
+            run: run.name.clone(),
             gate,
             kind: job.spec.kind,
-            objective: job.spec.objective,
+            objective: job.spec.objective.clone(),
             digest,
             expires_in_ms,
             needs,
             artifacts,
             left_out,
+            behind: Behind::default(),
             next,
-        })
-    })
+        };
+        Ok((run, job, report))
+    })?;
+    report.behind = behind::look(ctx, &run, &job, request.full)?;
+    Ok(report)
 }
 
 fn left(gate: &Gate, now: &Moment) -> i64 {
@@ -405,7 +420,8 @@ fn look(tx: &Writing<'_>, gates: Vec<Gate>, said: &Said<'_>, now: &Moment) -> Re
         let (mut anew, mut lands) = (Vec::new(), 0_usize);
         for gate in &gates {
             let (run, job) = (store::run::get(tx, gate.run)?, store::job::get(tx, gate.job)?);
-            lands += usize::from(job.spec.kind == JobType::Land && gate.state == GateState::Pending);
+            let is_open = gate.state == GateState::Pending || store::landing::intended(tx, job.id)?.is_some();
+            lands += usize::from(job.spec.kind == JobType::Land && is_open);
             if let Some(open) = flow::renew(tx, &run, &job, gate, now)? {
                 anew.push((open, job.name));
             }
@@ -469,16 +485,22 @@ fn decide_one(tx: &Writing<'_>, gate: &Gate, said: &Said<'_>) -> Result<DecidedG
             return Err(decided_before(gate, &job));
         }
         find::must_be_live(&run)?;
-        if store::landing::intended(tx, job.id)?.is_some() {
-            let message = format!("{} is landing; a landing that was cut off is finished by approving it", job.name);
-            return Err(Error::new(Code::StillHeld, message));
-        }
+        must_not_land(tx, &job)?;
         flow::decide(tx, &run, gate, said)?;
         if said.decision != Decision::Reject {
             super::flow::finish::revive(tx, run.id, &format!("gate {} is {}", gate.id, said.decision.state()))?;
         }
     }
     Ok(DecidedGate { run: run.name, gate: gate.id, job: job.name, decision: said.decision, already, landed: None })
+}
+
+/// A landing that a person approved has begun: only its end decides its gate.
+fn must_not_land(read: &Connection, job: &Job) -> Result<()> {
+    if store::landing::intended(read, job.id)?.is_none() {
+        return Ok(());
+    }
+    let message = format!("{} is landing", job.name);
+    Err(Error::new(Code::StillHeld, message).hint("a landing that was cut off is finished by approving its gate"))
 }
 
 fn decided_before(gate: &Gate, job: &Job) -> Error {

@@ -136,7 +136,7 @@ fn report(ctx: &Ctx, request: &QuickstartRequest, ended: DriveReport, took_ms: u
         jobs,
         change: diff(ctx, &asked).ok().filter(|_| is_well),
         looks: shown(looks()),
-        next: shown(ended.next),
+        next: shown(ended.next.into_iter().take(if is_well { 1 } else { usize::MAX }).collect()),
     })
 }
 

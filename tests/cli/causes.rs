@@ -6,6 +6,7 @@ use striatum::domain::job::Cause;
 use super::control::ONE;
 use super::drive::REVIEWED;
 use super::gate::CHECKED;
+use super::land::{self, LANDS};
 use crate::support::{TestRepo, kill, wait_until};
 
 /// How a run comes to a stop for a cause, and what a person mends beside typing the command.
@@ -20,12 +21,11 @@ struct Stop {
 }
 
 /// Causes that no run of this version comes to.
-const LATER: [Cause; 6] =
-    [Cause::Conflict, Cause::Cost, Cause::ActiveTime, Cause::NoProgress, Cause::PlanDisagrees, Cause::Landing];
+const LATER: [Cause; 5] = [Cause::Conflict, Cause::Cost, Cause::ActiveTime, Cause::NoProgress, Cause::PlanDisagrees];
 
 const NOTHING: fn(&TestRepo) = |_| {};
 
-const STOPS: [Stop; 15] = [
+const STOPS: [Stop; 16] = [
     Stop { cause: Cause::Gate, exit: 4, come: gate, mend: NOTHING },
     Stop { cause: Cause::NeedsContext, exit: 4, come: |repo| one(repo, "ask what"), mend: NOTHING },
     Stop { cause: Cause::AmbiguousLane, exit: 4, come: ambiguous, mend: NOTHING },
@@ -40,6 +40,7 @@ const STOPS: [Stop; 15] = [
     Stop { cause: Cause::Launches, exit: 3, come: launched, mend: NOTHING },
     Stop { cause: Cause::LaneParked, exit: 3, come: parked, mend: NOTHING },
     Stop { cause: Cause::GateRejected, exit: 3, come: rejected, mend: NOTHING },
+    Stop { cause: Cause::Landing, exit: 3, come: in_the_way, mend: merge_by_hand },
     Stop { cause: Cause::Other, exit: 3, come: damaged, mend: mend_artifact },
 ];
 
@@ -124,6 +125,20 @@ fn launched(repo: &TestRepo) {
 fn parked(repo: &TestRepo) {
     start(repo, ONE);
     repo.striatum(&["lane", "pause", "script"]).ok();
+}
+
+/// The target has changed the same place.
+fn in_the_way(repo: &TestRepo) {
+    land::come_to_wait(repo, LANDS);
+    repo.write("src/total.txt", "mine\n");
+    land::git(repo, &["commit", "--quiet", "-am", "Meanwhile"]);
+    repo.json(&["run", "land", "--as-person"]).refused(5, "land_conflict");
+}
+
+fn merge_by_hand(repo: &TestRepo) {
+    assert!(!repo.git(&["merge", "striatum/w-1"]).status.success());
+    repo.write("src/total.txt", "both\n");
+    land::git(repo, &["commit", "--quiet", "-am", "By hand"]);
 }
 
 /// The artifact of a job is overwritten while the last job works.
@@ -247,6 +262,7 @@ ended_by_its_verbs! {
     launches_are_ended_by_their_verbs Launches;
     a_parked_lane_is_ended_by_its_verbs LaneParked;
     a_rejected_gate_is_ended_by_its_verbs GateRejected;
+    a_landing_that_cant_be_is_ended_by_its_verbs Landing;
     anything_else_is_shown_by_its_verbs Other;
 }
 

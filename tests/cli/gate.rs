@@ -1,5 +1,7 @@
-//! `gate list / show / approve / reject / skip`: a person lets a job through, stops it, or passes it over.
+//! `gate list / show / approve / reject / skip / revise`: a person lets a job through, stops it, passes it over, or
+//! sends the work before it back.
 
+use super::land::{self, LANDS, git, said};
 use crate::support::{TestRepo, next_commands, wait_until};
 
 /// A draft, a checkpoint behind it, and what comes after.
@@ -234,4 +236,143 @@ fn a_decision_in_a_paused_run_says_what_keeps_it() {
     repo.striatum(&["run", "pause"]).ok();
     let approved = repo.json(&["gate", "approve", "ship", "--as-person"]).ok().value();
     assert_eq!(next_commands(&approved), ["striatum run resume --run-id w-1"]);
+}
+
+/// The landing waits behind a review of the draft.
+fn reviewed() -> String {
+    let review = "    [[jobs]]\n    id = \"review\"\n    reviews = \"draft\"\n    lane = \"script\"\n    [[jobs]]\n    id = \"land\"";
+    LANDS.replace("    [[jobs]]\n    id = \"land\"", review).replace("needs = [\"draft\"]", "needs = [\"review\"]")
+}
+
+#[test]
+fn a_gate_shows_the_change_its_review_its_verification_and_where_it_would_land() {
+    let repo = TestRepo::new();
+    repo.agent("review", "verdict accept_with_findings --finding 'Name: say which total'");
+    land::come_to_wait(&repo, &reviewed());
+    let shown = repo.json(&["gate", "show", "land"]).ok().value();
+    assert_eq!(shown["changes"][0]["files"][1]["path"], "src/total.txt");
+    assert!(shown["changes"][0]["patch"].as_str().unwrap().contains("+total\n"), "{shown}");
+    assert_eq!(shown["reviews"][0]["findings"][0]["title"], "Name");
+    assert_eq!((&shown["checks"][0]["job"], &shown["checks"][0]["exit"]), (&"draft".into(), &0.into()));
+    let landing = &shown["landing"];
+    assert_eq!((&landing["into"], &landing["style"]), (&"main".into(), &"squash".into()));
+    assert_eq!(landing["target"], said(&repo, &["rev-parse", "main"]));
+    assert_eq!(landing["tip"], said(&repo, &["rev-parse", "striatum/w-1"]));
+    assert_eq!(landing["commits"][0]["subject"], "Say total");
+    assert_eq!(landing["obstacle"], serde_json::Value::Null);
+    repo.write("README", "mine\n");
+    let text = repo.striatum(&["gate", "show", "land"]).ok().stdout;
+    assert!(text.contains("it can't land now: the target is checked out in "), "{text}");
+    assert!(text.contains("review says accept_with_findings\n  Name: say which total\n"), "{text}");
+    assert!(text.contains("the run changes 2 files\n  src/new.txt +1 -0\n  src/total.txt +1 -1\n"), "{text}");
+}
+
+#[test]
+fn a_large_difference_is_cut_and_told_in_full_when_asked_for() {
+    let repo = TestRepo::new();
+    git(&repo, &["commit", "--quiet", "--allow-empty", "-m", "Begin"]);
+    repo.workflow("w", &LANDS.replace("grep -q total src/total.txt", "true"));
+    repo.agent("draft", "mkdir -p src; seq 1 20000 > src/total.txt; complete");
+    repo.start("w");
+    repo.drive().exits(4);
+    let cut = repo.json(&["gate", "show", "land"]).ok().value();
+    assert_eq!(cut["changes"][0]["truncated"], true);
+    assert!(cut["changes"][0]["patch"].as_str().unwrap().len() < 40_000);
+    let full = repo.json(&["gate", "show", "land", "--full"]).ok().value();
+    assert_eq!(full["changes"][0]["truncated"], false);
+    assert!(full["changes"][0]["patch"].as_str().unwrap().ends_with("+20000\n"));
+}
+
+#[test]
+fn what_changed_since_a_gate_was_opened_is_not_approved_unseen() {
+    let repo = TestRepo::new();
+    git(&repo, &["commit", "--quiet", "--allow-empty", "-m", "Begin"]);
+    git(&repo, &["config", "user.name", "Ada Example"]);
+    git(&repo, &["config", "user.email", "ada@example.com"]);
+    let beside = "    [lanes.other]\n    command = \"@agent\"\n    [[jobs]]\n    id = \"docs\"\n    role = \"writer\"\n    lane = \"other\"\n    writes = [\"docs/\"]\n";
+    repo.workflow("w", &format!("{LANDS}{beside}"));
+    repo.agent("draft", "write src/total.txt total; complete");
+    repo.agent("docs", "hold docs; write docs/a.txt text; complete");
+    repo.start("w");
+    let driver = repo.spawn(&["run", "drive", "--interval", "500ms"]);
+    wait_until("the gate is open", || repo.count("gate WHERE state = 'pending'") == 1);
+    repo.go("docs");
+    driver.wait().exits(4);
+    let refused = repo.json(&["gate", "approve", "g1", "--as-person"]).refused(5, "stale_gate");
+    assert_eq!(next_commands(&refused), ["striatum gate show g2"]);
+    assert_eq!(repo.rows("SELECT id, state FROM gate"), ["1 expired", "2 pending"]);
+    assert_eq!(said(&repo, &["rev-list", "--count", "main"]), "1");
+    repo.json(&["gate", "approve", "g2", "--as-person"]).ok();
+    assert_eq!(repo.run_state("w-1"), "completed");
+    assert_eq!(repo.read("docs/a.txt"), "text\n");
+}
+
+#[test]
+fn a_landing_is_approved_on_its_own() {
+    let second = "    [[jobs]]\n    id = \"ship\"\n    type = \"checkpoint\"\n    needs = [\"draft\"]\n";
+    let repo = land::waits(&format!("{LANDS}{second}"));
+    repo.json(&["gate", "approve", "*", "--as-person"]).refused(2, "usage");
+    assert_eq!(repo.count("gate WHERE state = 'pending'"), 2);
+}
+
+#[test]
+fn work_that_is_sent_back_is_done_again_with_the_note_and_costs_nothing() {
+    let repo = TestRepo::new();
+    land::come_to_wait(&repo, &reviewed());
+    let main = said(&repo, &["rev-parse", "main"]);
+    repo.agent(
+        "draft.2",
+        "cp \"$STRIATUM_PROMPT\" \"$AGENT/seen\"; write src/total.txt the total; complete --summary Better",
+    );
+    let report = repo.json(&["gate", "revise", "land", "--note", "call it the total", "--as-person"]).ok().value();
+    assert_eq!((&report["job"], &report["attempt"], &report["gate"]), (&"draft".into(), &2.into(), &"g1".into()));
+    assert_eq!(repo.rows("SELECT state, note FROM gate"), ["revised call it the total"]);
+    assert_eq!(
+        repo.rows("SELECT name, state FROM job ORDER BY id"),
+        ["draft queued", "review waiting", "land waiting"]
+    );
+    let twice = repo.json(&["gate", "revise", "g1", "--note", "again", "--as-person"]).refused(5, "invalid_transition");
+    assert!(twice["message"].as_str().unwrap().contains("was revised by user:"), "{twice}");
+    repo.drive().exits(4);
+    let seen = std::fs::read_to_string(repo.root().join("agent/seen")).unwrap();
+    assert!(seen.contains("call it the total"), "{seen}");
+    assert_eq!(repo.count("job WHERE strikes + requeues + revisions > 0"), 0);
+    assert_eq!(said(&repo, &["rev-parse", "main"]), main);
+    repo.json(&["gate", "approve", "land", "--as-person"]).ok();
+    assert_eq!(repo.read("src/total.txt"), "the total\n");
+    assert_eq!(said(&repo, &["log", "-1", "--format=%s", "main"]), "Better");
+    assert_eq!(
+        repo.story(&["gate."]),
+        ["gate.opened land", "gate.revised land", "gate.opened land", "gate.approved land"]
+    );
+}
+
+#[test]
+fn of_several_the_work_to_send_back_is_named() {
+    let repo = TestRepo::new();
+    let other = "    [[jobs]]\n    id = \"docs\"\n    role = \"author\"\n    lane = \"script\"\n    writes = [\"docs/\"]\n    [[jobs]]\n    id = \"land\"";
+    repo.agent("docs", "write docs/a.txt text; complete");
+    let both =
+        LANDS.replace("    [[jobs]]\n    id = \"land\"", other).replace("[\"draft\"]\n", "[\"draft\", \"docs\"]\n");
+    land::come_to_wait(&repo, &both);
+    let refused = repo.json(&["gate", "revise", "land", "--note", "more", "--as-person"]).refused(2, "ambiguous");
+    assert_eq!(next_commands(&refused)[1], "striatum gate revise g1 --job docs --note WHY");
+    repo.json(&["gate", "revise", "land", "--job", "land", "--note", "more", "--as-person"]).refused(2, "usage");
+    repo.agent("docs.2", "write docs/a.txt more text; complete");
+    repo.json(&["gate", "revise", "land", "--job", "docs", "--note", "more", "--as-person"]).ok();
+    assert_eq!(repo.job_state("draft"), "completed");
+    repo.drive().exits(4);
+    repo.json(&["run", "land", "--as-person"]).ok();
+    assert_eq!((repo.read("docs/a.txt"), repo.read("src/total.txt")), ("more text\n".to_owned(), "total\n".to_owned()));
+}
+
+#[test]
+fn sending_back_is_a_persons_and_says_why() {
+    let repo = at_the_gate();
+    repo.json(&["gate", "revise", "ship", "--note", "more"]).refused(7, "person_required");
+    repo.json(&["gate", "revise", "ship", "--note", " ", "--as-person"]).refused(2, "usage");
+    assert_eq!(repo.count("gate WHERE state = 'pending'"), 1);
+    // A checkpoint behind a job without a tree: what it needs is what is sent back.
+    repo.json(&["gate", "revise", "ship", "--note", "more", "--as-person"]).ok();
+    assert_eq!(repo.rows("SELECT name, state FROM job ORDER BY id"), ["draft queued", "ship waiting", "after waiting"]);
 }

@@ -3,7 +3,7 @@
 use crate::support::TestRepo;
 
 /// A draft that changes code, and its landing.
-const LANDS: &str = r#"
+pub const LANDS: &str = r#"
     title = "Totals"
     [lanes.script]
     command = "@agent"
@@ -27,28 +27,33 @@ fn with(lines: &str) -> String {
 /// A repository with a commit, a person with a name, and a run whose change waits for landing.
 pub fn waits(workflow: &str) -> TestRepo {
     let repo = TestRepo::new();
-    git(&repo, &["config", "user.name", "Ada Example"]);
-    git(&repo, &["config", "user.email", "ada@example.com"]);
+    come_to_wait(&repo, workflow);
+    repo
+}
+
+/// The same in a repository that is there.
+pub fn come_to_wait(repo: &TestRepo, workflow: &str) {
+    git(repo, &["config", "user.name", "Ada Example"]);
+    git(repo, &["config", "user.email", "ada@example.com"]);
     repo.write("src/total.txt", "sum\n");
     repo.write("README", "one\n");
     repo.write(".gitignore", "*.log\n");
-    git(&repo, &["add", "src", "README", ".gitignore"]);
-    git(&repo, &["commit", "--quiet", "-m", "Begin"]);
+    git(repo, &["add", "src", "README", ".gitignore"]);
+    git(repo, &["commit", "--quiet", "-m", "Begin"]);
     repo.workflow("w", workflow);
     repo.agent("draft", "write src/total.txt total; write src/new.txt more; complete --summary 'Say total'");
     repo.start("w");
     repo.drive().exits(4);
-    repo
 }
 
 #[track_caller]
-fn git(repo: &TestRepo, args: &[&str]) {
+pub fn git(repo: &TestRepo, args: &[&str]) {
     let done = repo.git(args);
     assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// What git says, one line.
-fn said(repo: &TestRepo, args: &[&str]) -> String {
+pub fn said(repo: &TestRepo, args: &[&str]) -> String {
     String::from_utf8(repo.git(args).stdout).unwrap().trim().to_owned()
 }
 
@@ -185,6 +190,9 @@ fn a_conflict_is_a_landing_that_cant_be_until_somebody_merges_by_hand() {
     is_untouched(&repo, &before);
     repo.drive().exits(3);
     assert_eq!(repo.rows("SELECT state, cause, subject FROM run"), ["needs_operator landing land"]);
+    let inbox = repo.json(&["inbox"]).ok().value();
+    assert_eq!((&inbox["items"][0]["cause"], &inbox["items"][0]["stops_run"]), (&"landing".into(), &true.into()));
+    assert!(repo.striatum(&["run", "explain"]).ok().stdout.contains("have changed the same places: src/total.txt"));
     assert!(!repo.git(&["merge", "striatum/w-1"]).status.success());
     repo.write("src/total.txt", "total of mine\n");
     git(&repo, &["commit", "--quiet", "-am", "Merge by hand"]);
@@ -368,4 +376,63 @@ fn a_person_without_a_name_is_told_how_to_have_one() {
     git(&repo, &["config", "user.useConfigOnly", "true"]);
     let refused = repo.json(&["run", "land", "--as-person"]).refused(11, "git");
     assert!(refused["hints"][0].as_str().unwrap().contains("user.name"), "{refused}");
+}
+
+#[test]
+fn a_target_that_moves_while_what_would_land_is_verified_is_not_overwritten() {
+    let moves = "test -e $HOME/moved || { touch $HOME/moved; cd $HOME/../repo && git -c user.name=x -c user.email=x@y commit -q --allow-empty -m Meanwhile; }";
+    let repo = waits(&with(&format!("verify = [[\"sh\", \"-c\", \"{moves}\"]]")));
+    let refused = repo.json(&["run", "land", "--as-person"]).refused(5, "target_moved");
+    assert_eq!(refused["next"][0]["argv"], serde_json::json!(["striatum", "gate", "approve", "g1"]));
+    assert_eq!(said(&repo, &["log", "--format=%s", "main"]), "Meanwhile\nBegin");
+    assert_eq!((repo.read("src/total.txt"), repo.count("gate WHERE state = 'pending'")), ("sum\n".to_owned(), 1));
+    landed(&repo);
+    assert_eq!(said(&repo, &["log", "--format=%s", "main"]), "Say total\nMeanwhile\nBegin");
+}
+
+#[test]
+fn the_commit_is_signed_when_the_person_signs() {
+    let repo = waits(LANDS);
+    let key = repo.root().join("key");
+    let made = repo.command_of("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", key.to_str().unwrap()]).output();
+    assert!(made.unwrap().status.success());
+    for (name, value) in [("gpg.format", "ssh"), ("user.signingKey", key.to_str().unwrap()), ("commit.gpgSign", "true")]
+    {
+        git(&repo, &["config", name, value]);
+    }
+    landed(&repo);
+    assert!(said(&repo, &["cat-file", "commit", "main"]).contains("gpgsig -----BEGIN SSH SIGNATURE-----"));
+    // The run's own commits are not the person's.
+    assert!(!said(&repo, &["cat-file", "commit", "striatum/w-1"]).contains("gpgsig"));
+}
+
+#[test]
+fn a_checkout_in_the_middle_of_something_is_not_moved_under_it() {
+    let repo = waits(LANDS);
+    let before = said(&repo, &["rev-parse", "main"]);
+    git(&repo, &["branch", "side"]);
+    git(&repo, &["switch", "--quiet", "side"]);
+    repo.write("README", "side\n");
+    git(&repo, &["commit", "--quiet", "-am", "Side"]);
+    git(&repo, &["switch", "--quiet", "main"]);
+    git(&repo, &["merge", "--quiet", "--no-commit", "--no-ff", "-s", "ours", "side"]);
+    let refused = repo.json(&["run", "land", "--as-person"]).refused(5, "target_dirty");
+    assert!(refused["message"].as_str().unwrap().contains("in the middle of a merge"), "{refused}");
+    is_untouched(&repo, &before);
+}
+
+#[test]
+fn nothing_of_the_users_checkout_changes_but_what_lands() {
+    let repo = waits(LANDS);
+    repo.write("notes.txt", "mine\n");
+    repo.write(".striatum/config.toml", "# mine\n");
+    git(&repo, &["stash", "list"]);
+    let (config, branches) = (repo.read(".git/config"), said(&repo, &["branch", "--format=%(refname)"]));
+    landed(&repo);
+    assert_eq!(repo.read(".striatum/config.toml"), "# mine\n");
+    assert_eq!((repo.read(".git/config"), said(&repo, &["branch", "--format=%(refname)"])), (config, branches));
+    assert_eq!(repo.read("notes.txt"), "mine\n");
+    assert_eq!(said(&repo, &["diff", "--name-only", "main^", "main"]), "src/new.txt\nsrc/total.txt");
+    // The way back is git's own.
+    assert!(said(&repo, &["reflog", "main"]).contains("striatum: land"));
 }

@@ -151,18 +151,11 @@ fn what_is_missing_or_unknown_is_named_before_anything_is_made() {
 #[test]
 fn what_this_version_can_not_do_is_refused_by_name() {
     let repo = TestRepo::new();
-    for (name, job, code) in [(
-        "land",
-        "tree = \"none\"\n[[jobs]]\nid = \"land\"\ntype = \"land\"\nneeds = [\"a\"]\ninto = \"main\"",
-        "not_yet",
-    )] {
-        repo.workflow(
-            name,
-            &format!("[lanes.s]\ncommand = [\"true\"]\n[[jobs]]\nid = \"a\"\nrole = \"r\"\nlane = \"s\"\n{job}\n"),
-        );
-        repo.trust();
-        repo.json(&["run", "prepare", "-w", name]).refused(8, code);
-    }
+    let job = "[[jobs]]\nid = \"a\"\nrole = \"r\"\nlane = \"s\"\ntree = \"none\"\n";
+    repo.workflow("w", &format!("[lanes.s]\ncommand = [\"true\"]\nsandbox = \"scope\"\n{job}"));
+    repo.trust();
+    let refused = repo.json(&["run", "prepare", "-w", "w"]).refused(8, "not_yet");
+    assert!(refused["message"].as_str().unwrap().contains("lane s"), "{refused}");
 }
 
 #[test]

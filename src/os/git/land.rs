@@ -2,11 +2,15 @@
 //!
 //! It decides nothing: whether a checkout may follow, and what is landed, is the caller's.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 
 use super::{Git, GitError, failed, path};
+use crate::domain::change::{Change, Mode};
 use crate::os::Fault;
 
 /// A work tree of the user's that has a branch checked out.
@@ -71,6 +75,18 @@ impl Git {
         Ok(self.run(&["check-ref-format", &format!("refs/heads/{name}")])?.status.success() && !name.starts_with('-'))
     }
 
+    /// The commits between two, newest first, each with its first line.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn subjects(&self, from: &str, to: &str, limit: u32) -> Result<Vec<(String, String)>, GitError> {
+        let (range, count) = (format!("{from}..{to}"), format!("--max-count={limit}"));
+        let args = ["log", "--no-decorate", "--no-show-signature", "--format=%H %s", &count, &range, "--"];
+        let listed = String::from_utf8_lossy(&self.ask(&args)?).into_owned();
+        let lines = listed.lines().filter_map(|line| line.split_once(' '));
+        Ok(lines.map(|(commit, subject)| (commit.to_owned(), subject.to_owned())).collect())
+    }
+
     /// Makes a commit in the name of whoever uses this repository, signed if their configuration says so.
     ///
     /// # Errors
@@ -92,7 +108,7 @@ impl Git {
     pub fn hold_ref(&self, name: &str, from: &str, to: &str) -> Result<HeldRef, GitError> {
         let mut command = self.command();
         command.args(["update-ref", "--no-deref", "-m", "striatum: land", "--stdin"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| self.not_started(error))?;
         let answers = child.stdout.take().map(BufReader::new);
         let mut held = HeldRef { child, answers };
@@ -200,14 +216,30 @@ impl Checkout {
     /// # Errors
     /// git is missing, or failed.
     pub fn in_the_way(&self, from: &str, to: &str, without: &str) -> Result<Option<InTheWay>, GitError> {
+        self.in_the_way_but(from, to, without, &[])
+    }
+
+    /// The same, where a step that was cut off has already brought some paths to where they go.
+    ///
+    /// # Errors
+    /// As [`Checkout::in_the_way`].
+    pub fn in_the_way_but(
+        &self,
+        from: &str,
+        to: &str,
+        without: &str,
+        brought: &[PathBuf],
+    ) -> Result<Option<InTheWay>, GitError> {
         let exclude = format!(":(top,exclude,literal){without}");
-        let changed = self.git.status(&["--", ":(top)", &exclude])?;
+        let mut changed = self.git.status(&["--", ":(top)", &exclude])?;
+        changed.retain(|path| !brought.contains(path));
         if !changed.is_empty() {
             return Ok(Some(InTheWay::Changed(changed)));
         }
         let added = self.git.changes(from, to)?.into_iter().filter(|change| {
             let there = self.path.join(&change.path).symlink_metadata();
-            change.old == crate::domain::change::Mode::Absent && there.is_ok_and(|found| !found.is_dir())
+            let is_ours = brought.contains(&change.path);
+            change.old == Mode::Absent && !is_ours && there.is_ok_and(|found| !found.is_dir())
         });
         let untracked: Vec<PathBuf> = added.map(|change| change.path).collect();
         if !untracked.is_empty() {
@@ -215,6 +247,40 @@ impl Checkout {
         }
         let tried = self.read_tree(&["--dry-run"], from, to)?;
         Ok(tried.map(InTheWay::Other))
+    }
+
+    /// Takes paths that already are what another tree has there into the index: a step that wrote them was cut off.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn take_in(&self, from: &str, to: &str) -> Result<Vec<PathBuf>, GitError> {
+        let fault = |error| GitError::Fault(Fault::new("make", std::env::temp_dir(), error));
+        let aside = tempfile::tempdir().map_err(fault)?;
+        let wanted = self.git.with_index(&aside.path().join("index"));
+        wanted.ask(&["read-tree", to])?;
+        let unlike: BTreeSet<PathBuf> = wanted.modified()?.into_iter().collect();
+        let is_there = |change: &Change| match change.new {
+            Mode::Absent => self.path.join(&change.path).symlink_metadata().is_err(),
+            _ => !unlike.contains(&change.path),
+        };
+        let brought = self.git.changes(from, to)?.into_iter().filter(is_there);
+        let brought: Vec<PathBuf> = brought.map(|change| change.path).collect();
+        let mut list = Vec::new();
+        for path in &brought {
+            list.extend_from_slice(path.as_os_str().as_bytes());
+            list.push(0);
+        }
+        self.git.ask_with(&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], &list)?;
+        Ok(brought)
+    }
+
+    /// Undoes [`Checkout::take_in`]; files stay as they are.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn put_back(&self, from: &str, brought: &[PathBuf]) -> Result<(), GitError> {
+        let paths: Vec<&Path> = brought.iter().map(PathBuf::as_path).collect();
+        self.git.reset_paths(from, &paths)
     }
 
     /// Makes index and files those of another commit.
@@ -233,7 +299,9 @@ impl Checkout {
         // Files whose times alone differ are no changes, and read-tree looks at times.
         let _ = self.git.run(&["update-index", "-q", "--refresh"])?;
         let args = [&["read-tree", "-m", "-u", "--no-recurse-submodules"], options, &[from, to]].concat();
-        let output = self.git.run(&args)?;
+        // Ctrl-C in the terminal would end it in the middle of the user's files.
+        let mut command = self.git.command();
+        let output = command.process_group(0).args(&args).output().map_err(|error| self.git.not_started(error))?;
         if output.status.success() {
             return Ok(None);
         }

@@ -16,8 +16,9 @@ use crate::verbs::{Ctx, tree};
 /// How many paths a refusal names.
 const NAMED: usize = 5;
 
-/// Brings an intent to its outcome; none when the target moved elsewhere, and the intent is given up.
-pub fn apply(ctx: &Ctx, subject: &Subject, landing: &Landing) -> Result<Option<Landed>> {
+/// Brings an intent to its outcome, again if it was cut off before; none when the target moved elsewhere, and the intent
+/// is given up.
+pub fn apply(ctx: &Ctx, subject: &Subject, landing: &Landing, is_again: bool) -> Result<Option<Landed>> {
     let (Some(target), Some(before), Some(after)) = (&landing.target, &landing.before, &landing.after) else {
         return done(ctx, subject, landing, Vec::new()).map(Some);
     };
@@ -31,7 +32,7 @@ pub fn apply(ctx: &Ctx, subject: &Subject, landing: &Landing) -> Result<Option<L
     let followed = if has_moved {
         shown(&git, target, after)?
     } else if now.as_ref() == Some(before) {
-        match advance(&git, subject, (target, before, after)) {
+        match advance(&git, subject, (target, before, after), is_again) {
             Ok(followed) => followed,
             Err(error) => {
                 give_up(ctx, landing)?;
@@ -68,13 +69,18 @@ fn shown(git: &Git, target: &str, commit: &str) -> Result<Vec<String>> {
 }
 
 /// Moves the target, and the checkouts that have it; all of them or none.
-fn advance(git: &Git, subject: &Subject, (target, before, after): (&str, &str, &str)) -> Result<Vec<String>> {
+fn advance(
+    git: &Git,
+    subject: &Subject,
+    (target, before, after): (&str, &str, &str),
+    is_again: bool,
+) -> Result<Vec<String>> {
     let checkouts = git.checkouts(target)?;
     let mut behind = Vec::new();
     for checkout in &checkouts {
         // One that a cut left ahead of its branch has everything already.
         if !checkout.holds(after, FOLDER)? {
-            must_be_clean(checkout, before, after, subject)?;
+            may_follow(checkout, (before, after), subject, is_again)?;
             behind.push(checkout);
         }
     }
@@ -95,24 +101,40 @@ fn advance(git: &Git, subject: &Subject, (target, before, after): (&str, &str, &
 
 /// Refuses a checkout in which something stands in the way.
 pub fn must_be_clean(checkout: &Checkout, from: &str, to: &str, subject: &Subject) -> Result<()> {
+    match obstacle(checkout, from, to)? {
+        None => Ok(()),
+        Some(what) => Err(dirty(checkout, subject, &what)),
+    }
+}
+
+/// The same for a landing that begins to write; one that was cut off may have written something already.
+fn may_follow(checkout: &Checkout, (from, to): (&str, &str), subject: &Subject, is_again: bool) -> Result<()> {
+    let Some(what) = obstacle(checkout, from, to)? else { return Ok(()) };
+    if is_again && checkout.in_progress().is_none() {
+        let brought = checkout.take_in(from, to)?;
+        if checkout.in_the_way_but(from, to, FOLDER, &brought)?.is_none() {
+            return Ok(());
+        }
+        checkout.put_back(from, &brought)?;
+    }
+    Err(dirty(checkout, subject, &what))
+}
+
+/// What keeps a checkout from following, in words.
+pub fn obstacle(checkout: &Checkout, from: &str, to: &str) -> Result<Option<String>> {
     if let Some(what) = checkout.in_progress() {
-        return Err(dirty(checkout, subject, &format!("it is in the middle of {what}")));
+        return Ok(Some(format!("it is in the middle of {what}")));
     }
     let names = |paths: &[std::path::PathBuf]| {
         let named: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
         let more = paths.len().saturating_sub(NAMED);
         if more > 0 { format!("{} and {more} more", named.join(", ")) } else { named.join(", ") }
     };
-    match checkout.in_the_way(from, to, FOLDER)? {
-        None => Ok(()),
-        Some(InTheWay::Changed(paths)) => {
-            Err(dirty(checkout, subject, &format!("it has uncommitted changes: {}", names(&paths))))
-        }
-        Some(InTheWay::Untracked(paths)) => {
-            Err(dirty(checkout, subject, &format!("files that git does not track are in the way: {}", names(&paths))))
-        }
-        Some(InTheWay::Other(said)) => Err(dirty(checkout, subject, &format!("git says: {said}"))),
-    }
+    Ok(checkout.in_the_way(from, to, FOLDER)?.map(|found| match found {
+        InTheWay::Changed(paths) => format!("it has uncommitted changes: {}", names(&paths)),
+        InTheWay::Untracked(paths) => format!("files that git does not track are in the way: {}", names(&paths)),
+        InTheWay::Other(said) => format!("git says: {said}"),
+    }))
 }
 
 fn dirty(checkout: &Checkout, subject: &Subject, what: &str) -> Error {

@@ -89,7 +89,7 @@ pub fn land(ctx: &Ctx, asked: &Asked<'_>) -> Result<Landed> {
     })?;
     let mut subject = Subject::load(ctx, asked.gate)?;
     if let Some(landing) = ctx.read(|read| Ok(store::landing::intended(read, subject.job.id)?))? {
-        if let Some(landed) = apply::apply(ctx, &subject, &landing)? {
+        if let Some(landed) = apply::apply(ctx, &subject, &landing, true)? {
             return Ok(landed);
         }
         subject = Subject::load(ctx, asked.gate)?;
@@ -154,7 +154,7 @@ fn told(run: &Run, landing: &Landing, followed: Vec<String>) -> Landed {
 fn try_it(ctx: &Ctx, subject: &Subject, asked: &Asked<'_>) -> Result<Landed> {
     finish_must_be_possible(subject)?;
     let git = tree::repository(ctx)?;
-    let plan = match plan::plan(ctx, &git, subject, asked.into)? {
+    let plan = match plan::plan(ctx, &git, (&subject.run, &subject.job), asked.into)? {
         Way::Done { kind, target, tip, before } => {
             let new = NewLanding {
                 state: LandingState::Intended,
@@ -184,7 +184,7 @@ fn try_it(ctx: &Ctx, subject: &Subject, asked: &Asked<'_>) -> Result<Landed> {
     };
     let landing = intend(ctx, subject, &new)?;
     crate::os::crash::point("land.intended");
-    apply::apply(ctx, subject, &landing)?.ok_or_else(|| apply::moved(subject, &plan.target))
+    apply::apply(ctx, subject, &landing, false)?.ok_or_else(|| apply::moved(subject, &plan.target))
 }
 
 fn finish_must_be_possible(subject: &Subject) -> Result<()> {
@@ -268,7 +268,7 @@ pub fn take_up(ctx: &Ctx, run: RunId) -> Result<Vec<String>> {
         let Some(landing) = ctx.read(|read| Ok(store::landing::intended(read, job)?))? else { continue };
         let subject = Subject::load(ctx, landing.gate)?;
         let name = &subject.job.name;
-        match apply::apply(ctx, &subject, &landing) {
+        match apply::apply(ctx, &subject, &landing, true) {
             Ok(Some(_)) => lines.push(format!("finished landing {name}: it was cut off")),
             Ok(None) => lines.push(format!("gave up landing {name}: its target moved meanwhile")),
             Err(error) => lines.push(format!("could not finish landing {name}: {error}")),

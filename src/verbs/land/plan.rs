@@ -3,10 +3,9 @@
 use crate::domain::session::LandingKind;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::git::{Git, Merged};
+use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::verbs::{Ctx, tree};
-
-use super::Subject;
 
 /// What is to be done.
 pub enum Way {
@@ -41,16 +40,15 @@ pub struct Plan {
 }
 
 /// The target of a land job: what the caller names, else the workflow.
-pub fn target(subject: &Subject, into: Option<&str>) -> Option<String> {
-    let named = into.or(subject.job.spec.into.as_deref())?;
+pub fn target(job: &Job, into: Option<&str>) -> Option<String> {
+    let named = into.or(job.spec.into.as_deref())?;
     Some(format!("refs/heads/{}", named.trim_start_matches("refs/heads/")))
 }
 
 /// Finds out what a landing would do.
-pub fn plan(ctx: &Ctx, git: &Git, subject: &Subject, into: Option<&str>) -> Result<Way> {
-    let run = &subject.run;
+pub fn plan(ctx: &Ctx, git: &Git, (run, job): (&Run, &Job), into: Option<&str>) -> Result<Way> {
     let tip = tip(ctx, git, run)?;
-    let Some(target) = target(subject, into) else {
+    let Some(target) = target(job, into) else {
         return Ok(Way::Done { kind: LandingKind::Branch, target: None, tip, before: None });
     };
     let before = resolve(git, run, &target)?;
@@ -72,7 +70,7 @@ pub fn plan(ctx: &Ctx, git: &Git, subject: &Subject, into: Option<&str>) -> Resu
     if git.tree_of(&before)? == tree {
         return Ok(done(LandingKind::Outside));
     }
-    let kind = match subject.job.spec.land_style.as_deref() {
+    let kind = match job.spec.land_style.as_deref() {
         Some("merge") => LandingKind::Merge,
         Some("ff") if git.is_ancestor(&before, &tip)? => LandingKind::Ff,
         Some("ff") => return Err(not_ahead(run, &target)),

@@ -234,6 +234,12 @@ impl<'a> Reader<'a> {
         };
         let id = gate.id.to_string();
         let subject = Subject { gate: Some(&id), ..self.subject(job) };
+        let stuck = store::landing::refused(self.read, job.run)?.into_iter().find(|stuck| stuck.gate == gate.id);
+        if let Some(stuck) = stuck {
+            let next = out_of(Cause::Landing, &subject);
+            let told = Told::new(format!("it can't land: {}", stuck.reason), "a person mends that and lands it");
+            return Ok(Told { cause: Some(Cause::Landing), next, ..told });
+        }
         let next = out_of(Cause::Gate, &subject);
         let told = Told::new(format!("gate {id} is open ({}): {}", gate.tier, gate.why), "a person decides");
         Ok(Told { cause: Some(Cause::Gate), next, ..told })

@@ -205,15 +205,22 @@ impl Desk<'_> {
 
     fn gates(&self) -> Result<Vec<Item>> {
         let gates = store::gate::open(self.read, self.look.run.id, self.limit)?;
+        let stuck = store::landing::refused(self.read, self.look.run.id)?;
         let items = gates.into_iter().map(|gate| {
             let id = gate.id.to_string();
             let subject = Subject { job: Some(&gate.job), gate: Some(&id), ..self.subject() };
+            let obstacle = stuck.iter().find(|obstacle| obstacle.gate == gate.id);
+            let cause = if obstacle.is_some() { Cause::Landing } else { Cause::Gate };
             Item {
-                next: out_of(Cause::Gate, &subject),
-                text: format!("{}: {}", gate.tier, gate.why),
+                next: out_of(cause, &subject),
+                text: match obstacle {
+                    Some(obstacle) => format!("it can't land: {}", obstacle.reason),
+                    None => format!("{}: {}", gate.tier, gate.why),
+                },
+                stops_run: obstacle.is_some() && self.look.run.cause == Some(Cause::Landing),
                 job: Some(gate.job),
                 id,
-                ..self.item(ItemKind::Gate, Cause::Gate, gate.opened_at)
+                ..self.item(ItemKind::Gate, cause, gate.opened_at)
             }
         });
         Ok(items.collect())

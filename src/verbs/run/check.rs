@@ -99,10 +99,23 @@ pub fn check(ctx: &Ctx, request: &CheckRequest) -> Result<CheckReport> {
     }
     let mut report = CheckReport { base, checks, next: Vec::new() };
     if report.exit() == 0 {
-        let words = ["striatum", "run", "go", "-w", &request.prepare.workflow];
+        let words = go(&request.prepare);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         report.next.push(Next::new("operator", "prepare, start and drive it", &words));
     }
     Ok(report)
+}
+
+/// The command that prepares, starts and drives the same.
+fn go(prepare: &PrepareRequest) -> Vec<String> {
+    let mut words = ["striatum", "run", "go", "-w", &prepare.workflow].map(str::to_owned).to_vec();
+    for (key, value) in &prepare.params {
+        words.extend(["--param".to_owned(), format!("{key}={value}")]);
+    }
+    if let Some(base) = &prepare.base {
+        words.extend(["--base".to_owned(), base.clone()]);
+    }
+    words
 }
 
 /// Whether the programs of the lanes that may be used are there.

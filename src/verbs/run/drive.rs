@@ -354,10 +354,12 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Helpers of a run that is over or stopped end by themselves within moments: nothing lives on behind the last line.
+    /// Helpers that have nothing to host any more end by themselves within moments: nothing lives on behind the last line.
     fn let_lanes_end(&mut self) -> Result<()> {
-        let run = self.ctx.read(|read| Ok(store::run::get(read, self.run)?))?;
-        if run.state.is_terminal() || run.stop_requested_at.is_some() {
+        let (run, is_idle) = self
+            .ctx
+            .read(|read| Ok((store::run::get(read, self.run)?, store::session::active(read, self.run)?.is_empty())))?;
+        if is_idle || run.state.is_terminal() || run.stop_requested_at.is_some() {
             self.waiter.wait_for_helpers();
         }
         Ok(())
