@@ -97,6 +97,16 @@ pub fn of_job(read: &Connection, job: JobId) -> StoreResult<Vec<Change>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const OF_RUN: &str = "SELECT change.* FROM change JOIN job ON job.id = change.job_id WHERE job.run_id = :run
+  ORDER BY change.job_id, change.attempt";
+
+/// Every change of a run, by job and attempt.
+pub fn of_run(read: &Connection, run: RunId) -> StoreResult<Vec<Change>> {
+    let mut statement = read.prepare_cached(OF_RUN)?;
+    let rows = statement.query_map(named_params! {":run": run}, change_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const IS_AIMED: &str = "SELECT EXISTS (SELECT 1 FROM change JOIN job ON job.id = change.job_id
   WHERE change.state = 'intended' AND change.tip_after = :after AND change.tip_before = :before
     AND job.run_id = :run)";

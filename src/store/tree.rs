@@ -118,6 +118,15 @@ pub fn newest(read: &Connection, job: JobId) -> StoreResult<Option<Tree>> {
     Ok(read.prepare_cached(NEWEST)?.query_row(named_params! {":job": job}, tree_row).optional()?)
 }
 
+const ALL_THERE: &str = "SELECT * FROM tree WHERE state <> 'removed' ORDER BY id";
+
+/// Trees of all runs that have not been taken away, oldest first.
+pub fn all_there(read: &Connection) -> StoreResult<Vec<Tree>> {
+    let mut statement = read.prepare_cached(ALL_THERE)?;
+    let rows = statement.query_map([], tree_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const THERE: &str = "SELECT * FROM tree WHERE run_id = :run AND state <> 'removed' ORDER BY id";
 
 /// A run's trees that have not been taken away, oldest first.

@@ -316,3 +316,41 @@ fn a_canceled_run_keeps_work_and_lets_clean_trees_go() {
     assert_eq!(repo.registered().len(), 1);
     repo.check_sound();
 }
+
+#[test]
+fn doctor_finds_trees_without_folders_folders_without_rows_and_branches_that_were_moved() {
+    let repo = TestRepo::with_code();
+    repo.agent("left", "echo l > src/left.txt; complete");
+    repo.agent("right", "echo r > src/right.txt; hold right; complete");
+    repo.workflow("w", TWO);
+    repo.start("w");
+    let driver = repo.spawn(&["run", "drive", "--interval", "500ms"]);
+    wait_until("left is sealed", || repo.job_state("left") == "completed");
+    wait_until("right holds", || repo.notes().iter().any(|note| note.word == "holds right"));
+    let codes = || -> Vec<String> {
+        let report = repo.json(&["doctor"]).value();
+        let checks = report["checks"].as_array().unwrap().iter();
+        let found = checks.flat_map(|check| check["findings"].as_array().unwrap().clone());
+        found.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(codes(), Vec::<String>::new());
+    let tree = repo.file(".striatum/worktrees/w-1/right.1");
+    let aside = repo.root().join("aside");
+    std::fs::rename(&tree, &aside).unwrap();
+    assert_eq!(codes(), ["tree_missing"]);
+    std::fs::rename(&aside, &tree).unwrap();
+    let stray = repo.file(".striatum/worktrees/w-1/stray");
+    repo.said(&["worktree", "add", "--quiet", "--detach", stray.to_str().unwrap()]);
+    assert_eq!(codes(), ["tree_unknown"]);
+    repo.said(&["worktree", "remove", stray.to_str().unwrap()]);
+    let tip = repo.said(&["rev-parse", "striatum/w-1"]);
+    repo.said(&["update-ref", "refs/heads/striatum/w-1", "HEAD"]);
+    assert_eq!(codes(), ["branch_moved", "change_lost"]);
+    repo.said(&["update-ref", "-d", "refs/heads/striatum/w-1"]);
+    assert_eq!(codes(), ["branch_gone"]);
+    repo.said(&["update-ref", "refs/heads/striatum/w-1", &tip]);
+    assert_eq!(codes(), Vec::<String>::new());
+    repo.go("right");
+    driver.wait().ok();
+    repo.check_cleared("w-1");
+}

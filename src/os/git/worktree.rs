@@ -86,6 +86,21 @@ impl Git {
         Ok(None)
     }
 
+    /// Where the repository's linked worktrees are, as it knows them, whether they are there or not.
+    ///
+    /// # Errors
+    /// The repository's folder can't be read.
+    pub fn worktrees(&self) -> Result<Vec<PathBuf>, GitError> {
+        let folder = self.git_dir.join("worktrees");
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Fault::new("read", &folder, error).into()),
+        };
+        let pointers = entries.flatten().filter_map(|entry| pointed_at(&entry.path()));
+        Ok(pointers.filter_map(|pointer| pointer.parent().map(Path::to_owned)).collect())
+    }
+
     /// Makes what leads from a worktree to the repository and back what it was, where somebody changed or removed it;
     /// a HEAD that is gone is made to mean a commit. What stood in the way is moved aside.
     ///

@@ -5,6 +5,7 @@
 mod machine;
 mod rows;
 mod traces;
+mod trees;
 
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +131,7 @@ pub fn doctor(ctx: &Ctx, request: &DoctorRequest) -> Result<DoctorReport> {
         Ok(_) => {
             checks.extend(rows::checks(ctx));
             checks.extend(traces::checks(ctx, request));
+            checks.extend(trees::checks(ctx));
         }
         // Not ours, too new, or out of reach: then there is nothing that could be checked.
         Err(error) if error.code != Code::StoreCorrupt => return Err(error),
