@@ -118,7 +118,8 @@ pub fn newest(read: &Connection, job: JobId) -> StoreResult<Option<Tree>> {
     Ok(read.prepare_cached(NEWEST)?.query_row(named_params! {":job": job}, tree_row).optional()?)
 }
 
-const ALL_THERE: &str = "SELECT * FROM tree WHERE state <> 'removed' ORDER BY id";
+const ALL_THERE: &str = "SELECT * FROM tree INDEXED BY tree_there WHERE state <> 'removed'
+  ORDER BY run_id";
 
 /// Trees of all runs that have not been taken away, oldest first.
 pub fn all_there(read: &Connection) -> StoreResult<Vec<Tree>> {
