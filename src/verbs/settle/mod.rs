@@ -69,7 +69,7 @@ pub struct Work {
 pub fn check(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::Runner) -> Result<Checked> {
     match check_all(ctx, hold, answer, runner) {
         Err(error) if error.code == Code::Git => {
-            let why = [&[error.message.clone()], &error.causes[..]].concat().join(": ");
+            let why = [std::slice::from_ref(&error.message), &error.causes[..]].concat().join(": ");
             Ok(bad(Outcome::Environment, why, Lesson::default()))
         }
         checked => checked,

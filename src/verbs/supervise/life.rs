@@ -39,7 +39,10 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
         Ok(Provided::Unusable(why)) => return give_up(host, &hold, None, (Outcome::Environment, &why)),
         Ok(Provided::Told(why)) => return give_up(host, &hold, None, (Outcome::Interrupted, &why)),
         Err(error) if error.kind() == Kind::Environment => {
-            let why = format!("no work tree: {}", [&[error.message.clone()], &error.causes[..]].concat().join(": "));
+            let why = format!(
+                "no work tree: {}",
+                [std::slice::from_ref(&error.message), &error.causes[..]].concat().join(": ")
+            );
             return give_up(host, &hold, None, (Outcome::Environment, &why));
         }
         Err(error) => return Err(error),

@@ -26,11 +26,11 @@ fn trees(ctx: &Ctx, git: &Git) -> Result<Check> {
     let registered = git.worktrees()?;
     let rows = ctx.read(|read| Ok(store::tree::all_there(read)?))?;
     let mut findings = Vec::new();
-    for row in rows.iter().filter(|row| !matches!(row.state, TreeState::Making | TreeState::Missing)) {
+    // One that is released is being taken away, and loses its folder first.
+    let may_lack = |state| !matches!(state, TreeState::Active | TreeState::Kept);
+    for row in rows.iter().filter(|row| !may_lack(row.state)) {
         let folder = tree::folder(ctx, row);
-        // One that is being taken away loses its folder first.
-        if tree::is_there(&folder) || ctx.read(|read| Ok(store::tree::get(read, row.id)?))?.state == TreeState::Removed
-        {
+        if tree::is_there(&folder) || may_lack(ctx.read(|read| Ok(store::tree::get(read, row.id)?))?.state) {
             continue;
         }
         let run = ctx.read(|read| Ok(store::run::get(read, row.run)?))?;
