@@ -149,6 +149,19 @@ fn a_revision_goes_on_in_the_same_tree_and_the_reviewer_sees_its_new_state() {
 }
 
 #[test]
+fn commits_that_an_agent_made_itself_are_pinned_when_its_tree_goes_on() {
+    let repo = TestRepo::with_code();
+    let commit = "git add -A; git -c user.name=a -c user.email=b commit -qm mine; complete";
+    repo.agent("draft.1", &format!("echo draft > src/text.txt; {commit}"));
+    repo.agent("draft.2", "echo better > src/text.txt; complete");
+    repo.agent("review.1", "verdict needs_revision --finding 'Text: better'");
+    repo.drive_through(REVIEWED).ok();
+    assert_eq!(repo.said(&["log", "-1", "--format=%s", "refs/striatum/w-1/draft/1-own"]), "mine");
+    assert_eq!(repo.landed("w-1"), ["draft.1", "draft.2"]);
+    repo.check_cleared("w-1");
+}
+
+#[test]
 fn a_clean_next_attempt_gets_a_new_tree_and_the_old_one_is_kept_with_its_reason() {
     let repo = TestRepo::with_code();
     repo.agent("draft.1", "echo half > src/half.txt; fail 'not today'");

@@ -81,12 +81,24 @@ fn rebased(own: &Git, tree: &Tree, held: &str, tip: &str) -> Result<Carried> {
     Ok(Carried { tip: tip.to_owned(), tree: merged, conflicts })
 }
 
+/// Commits that an agent made itself stay reachable when its HEAD moves on; what they hold is in the files as well.
+fn pin_own(git: &Git, hold: &Hold, tree: &Tree, head: Option<String>) -> Result<()> {
+    let Some(head) = head else { return Ok(()) };
+    if git.is_ancestor(&head, &tree.base)? || git.is_ancestor(&head, &super::branch(&hold.run))? {
+        return Ok(());
+    }
+    let pin = format!("{}-own", super::pin(&hold.run, &hold.job, tree.attempt));
+    Ok(git.move_ref(&pin, git.resolve(&pin)?.as_deref(), &head)?)
+}
+
 /// Makes the tree what was recorded; doing it again changes nothing more.
 fn put(ctx: &Ctx, git: &Git, hold: &Hold, tree: &Tree, carried: &Carried) -> Result<String> {
     super::git(ctx, tree)?
         .check_out(&carried.tree)
         .map_err(|error| Error::new(Code::Git, "the work of the attempt before can't be carried over").cause(error))?;
-    super::own(git, tree, &super::folder(ctx, tree))?.point_at(&carried.tip)?;
+    let own = super::own(git, tree, &super::folder(ctx, tree))?;
+    pin_own(git, hold, tree, own.head().unwrap_or_default())?;
+    own.point_at(&carried.tip)?;
     crate::os::crash::point("tree.carried");
     keep(ctx, hold, tree, &carried.tip)?;
     Ok(carried.tip.clone())
