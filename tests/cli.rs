@@ -10,6 +10,8 @@ mod answer;
 mod await_work;
 #[path = "cli/causes.rs"]
 mod causes;
+#[path = "cli/check.rs"]
+mod check;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/diff.rs"]
@@ -26,6 +28,10 @@ mod freshness;
 mod gate;
 #[path = "cli/gc.rs"]
 mod gc;
+#[path = "cli/hook.rs"]
+mod hook;
+#[path = "cli/in_hook.rs"]
+mod in_hook;
 #[path = "cli/init.rs"]
 mod init;
 #[path = "cli/job.rs"]
@@ -44,6 +50,8 @@ mod request;
 mod rescue;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/scope_check.rs"]
+mod scope_check;
 #[path = "cli/session.rs"]
 mod session;
 #[path = "cli/status.rs"]
@@ -52,6 +60,10 @@ mod status;
 mod supervise;
 #[path = "cli/take.rs"]
 mod take;
+#[path = "cli/tree.rs"]
+mod tree;
+#[path = "cli/trespass.rs"]
+mod trespass;
 #[path = "cli/trust.rs"]
 mod trust;
 #[path = "cli/unreadable.rs"]

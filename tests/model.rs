@@ -5,5 +5,7 @@
 mod lively;
 #[path = "model/reconcile.rs"]
 mod reconcile;
+#[path = "model/scope.rs"]
+mod scope;
 #[path = "model/workflow.rs"]
 mod workflow;

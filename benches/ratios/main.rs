@@ -9,6 +9,7 @@
 mod anchor;
 mod claim;
 mod drive;
+mod hook;
 mod idle;
 mod machine;
 mod measure;
@@ -82,8 +83,9 @@ fn compare(plan: &Plan) -> Outcome<()> {
     println!("{}", machine::describe(&trial::base()));
     println!("medians of {} round(s); synchronous=FULL on both sides\n", plan.rounds);
     let mut table = Table::default();
-    let cases: [(&[&str], Case); 6] = [
+    let cases: [(&[&str], Case); 7] = [
         (&["G1", "G2", "G4", "G14"], short::compare),
+        (&["G3"], hook::compare),
         (&["G6"], claim::compare),
         (&["G9", "G10"], drive::compare),
         (&["G12"], idle::compare),

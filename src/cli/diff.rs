@@ -58,6 +58,7 @@ fn stat_text(report: &DiffReport) -> String {
     let mut text: String = report.files.iter().map(line).collect();
     let sum = |lines: fn(&FileDiff) -> Option<u64>| -> u64 { report.files.iter().filter_map(lines).sum() };
     let (added, removed) = (sum(|file| file.added), sum(|file| file.removed));
-    text.push_str(&format!("{} files, +{added} -{removed}\n", report.files.len()));
+    let files = if report.files.len() == 1 { "1 file".to_owned() } else { format!("{} files", report.files.len()) };
+    text.push_str(&format!("{files}, +{added} -{removed}\n"));
     text
 }

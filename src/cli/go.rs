@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::call::Session;
+use super::check;
 use super::drive::Driving;
 use super::output::{Output, print};
 use super::run::{Prepare, prepared};
@@ -16,6 +17,9 @@ use crate::verbs::run::start::StartRequest;
 pub struct Go {
     #[command(flatten)]
     prepare: Prepare,
+    /// Go on though setup or a verification is red on the base already
+    #[arg(long)]
+    base_red: bool,
     #[command(flatten)]
     driving: Driving,
 }
@@ -23,6 +27,7 @@ pub struct Go {
 impl Go {
     /// Prepares, tells, starts and drives; a workflow under `autonomy = "plan"` ends after the telling.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
+        check::before(&self.prepare.request()?, self.base_red, session)?;
         let report = session.call(&self.prepare.request()?)?;
         tell(output, &report);
         if report.plans_only {

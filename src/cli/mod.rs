@@ -4,6 +4,7 @@
 
 mod audit;
 mod call;
+mod check;
 mod clean;
 mod config;
 mod control;

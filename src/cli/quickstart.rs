@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::call::Session;
 use super::drive::Screen;
-use super::output::{Output, complain, shell_words};
+use super::output::{Output, complain, harmless, shell_words};
 use crate::domain::world::World;
 use crate::error::{Code, Error, Next, Result};
 use crate::verbs::quickstart::{AttemptStory, JobStory, QuickstartReport, QuickstartRequest, quickstart};
@@ -80,10 +80,13 @@ fn told(report: &QuickstartReport, program: &str) -> String {
     for job in &report.jobs {
         text.push_str(&job_text(job));
     }
-    if let Some(result) = &report.result {
-        text.push_str(&format!("\nThe result\n  cat {}\n", word(result)));
+    if let Some(change) = &report.change {
+        text.push_str("\nThe change, which nobody has landed yet\n");
+        let patch = change.patch.as_deref().unwrap_or_default();
+        text.push_str(&patch.lines().map(|line| format!("  {}\n", harmless(line))).collect::<String>());
     }
     text.push_str(&look_text(report, program));
+    text.push_str(&onward_text(report));
     text
 }
 
@@ -103,7 +106,7 @@ fn attempt_text(job: &str, attempt: &AttemptStory) -> String {
 
 fn look_text(report: &QuickstartReport, program: &str) -> String {
     let mut text = format!("\nLook around\n  cd {}\n", word(&report.folder));
-    for next in &report.next {
+    for next in &report.looks {
         text.push_str(&format!("  {}   # {}\n", shell_words(&short(next)), next.why));
     }
     text.push_str(&format!(
@@ -111,6 +114,15 @@ fn look_text(report: &QuickstartReport, program: &str) -> String {
     ));
     text.push_str(&format!("\nTo throw this one away\n  rm -rf {}\n", word(&report.folder)));
     text
+}
+
+/// The last line is the command that goes on.
+fn onward_text(report: &QuickstartReport) -> String {
+    let is_well = report.exit == 0;
+    let title = if is_well { "It waits for your word: this lands it on main" } else { "What to do now" };
+    let commands = report.next.iter().map(|next| format!("  {}\n", shell_words(&next.argv)));
+    let commands: Vec<String> = commands.collect();
+    if commands.is_empty() { String::new() } else { format!("\n{title}\n{}", commands.concat()) }
 }
 
 fn word(path: &Path) -> String {

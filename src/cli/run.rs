@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 
 use super::call::Session;
+use super::check;
 use super::control::{Amend, Cancel, Which};
 use super::drive::Drive;
 use super::gate::{landed, onward_text};
@@ -23,6 +24,8 @@ use crate::verbs::run::start::StartRequest;
 pub enum Run {
     /// Prepare, start and drive in one
     Go(Go),
+    /// Check what a run would stumble over: programs, disk, setup and verification of its base
+    Check(Prepare),
     /// Freeze a workflow into a new run
     Prepare(Prepare),
     /// Enqueue the first jobs of a prepared run
@@ -58,6 +61,7 @@ impl Run {
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         match self {
             Run::Go(go) => go.run(session, output),
+            Run::Check(prepare) => check::run(&prepare, session, output),
             Run::Prepare(prepare) => prepare.run(session, output),
             Run::Start(start) => start.run(session, output),
             Run::Drive(drive) => drive.run(session, output),

@@ -33,14 +33,18 @@ impl ScopeCheck {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let cwd = std::env::current_dir()?;
         // Only what is about to be committed may be where the environment says.
-        let index = std::env::var_os("GIT_INDEX_FILE").filter(|value| self.staged && !value.is_empty());
+        let of_git = |name: &str| {
+            let value = std::env::var_os(name).filter(|value| self.staged && !value.is_empty())?;
+            Some(Name::of(cwd.join(PathBuf::from(value))))
+        };
         let request = ScopeRequest {
             folder: Name::of(&cwd),
             run: self.run_id.or_else(|| variable("STRIATUM_RUN").filter(|_| self.job.is_none())),
             job: self.job.or_else(|| variable("STRIATUM_JOB")),
             paths: self.paths.iter().map(Name::of).collect(),
             staged: self.staged,
-            index: index.map(|index| Name::of(cwd.join(PathBuf::from(index)))),
+            index: of_git("GIT_INDEX_FILE"),
+            git_dir: of_git("GIT_DIR"),
         };
         let report = session.call(&request)?;
         output.report(&report, told);

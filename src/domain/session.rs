@@ -196,6 +196,8 @@ machine! {
         Remove "remove": Making | Active | Released | Kept | Missing => Removed,
         /// Stays.
         Keep "keep": Active | Released | Kept => Kept,
+        /// Is worked in again: its job is tried once more.
+        Resume "resume": Kept => Active,
         /// Is found gone.
         Lose "lose": Making | Active | Released | Kept => Missing,
     }

@@ -63,11 +63,10 @@ pub fn text(hook: Hook, fallback: Option<&str>) -> String {
     let fallback = fallback.map_or(String::new(), |path| format!(" {}", quoted(path)));
     let body = format!(
         "# Made by `striatum hook install`; `striatum hook uninstall` takes it away.\n\
-         for striatum in \"${{STRIATUM_BIN:-}}\" striatum{fallback}; do\n\
+         for striatum in \"${{STRIATUM_BIN:+$STRIATUM_BIN/striatum}}\" striatum{fallback}; do\n\
          \x20 command -v \"$striatum\" >/dev/null 2>&1 || continue\n\
          \x20 \"$striatum\" hook {word} \"$@\"\n\
-         \x20 test $? -ne 1\n\
-         \x20 exit\n\
+         \x20 case $? in 1) exit 1 ;; 126 | 127) ;; *) exit 0 ;; esac\n\
          done\n\
          exit 0\n"
     );

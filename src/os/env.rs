@@ -71,6 +71,11 @@ pub fn is_allowed(name: &OsStr) -> bool {
 /// Where git looks, and what makes the lane a lane: neither is anybody's to pass on. Who commits (`GIT_AUTHOR_*`,
 /// `GIT_COMMITTER_*`) and how git talks to a host may be listed.
 fn is_forbidden(name: &str) -> bool {
+    leads_git(name) || name.starts_with("STRIATUM_")
+}
+
+/// Whether a variable leads git to another repository, index, set of objects or settings: git sets such for its hooks.
+pub fn leads_git(name: &str) -> bool {
     let place = [
         "GIT_DIR",
         "GIT_WORK_TREE",
@@ -87,7 +92,7 @@ fn is_forbidden(name: &str) -> bool {
         "GIT_IMPLICIT_WORK_TREE",
         "GIT_INTERNAL_SUPER_PREFIX",
     ];
-    place.contains(&name) || name.starts_with("GIT_CONFIG") || name.starts_with("STRIATUM_")
+    place.contains(&name) || name.starts_with("GIT_CONFIG")
 }
 
 /// Whether a variable must not reach a git process of ours: all that git reads.

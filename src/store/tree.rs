@@ -104,6 +104,13 @@ pub fn live(read: &Connection) -> StoreResult<Vec<Tree>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const GET: &str = "SELECT * FROM tree WHERE id = :id";
+
+/// A tree that must exist.
+pub fn get(read: &Connection, id: i64) -> StoreResult<Tree> {
+    Ok(read.prepare_cached(GET)?.query_row(named_params! {":id": id}, tree_row)?)
+}
+
 const NEWEST: &str = "SELECT * FROM tree WHERE job_id = :job ORDER BY id DESC LIMIT 1";
 
 /// The newest tree of a job, whatever became of it.

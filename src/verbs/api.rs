@@ -64,7 +64,7 @@ macro_rules! verbs {
     };
 }
 
-use super::run::{amend, control, land as run_land, prepare, retry, start};
+use super::run::{amend, check, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
     answer, config, gate, gc, give, hook, init, lane, read, request, review, scope_check, session, take, trust, uninit,
@@ -76,6 +76,7 @@ verbs! {
     "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
     "trust_show" Anyone trust::ShowRequest => trust::TrustReport, trust::show;
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
+    "run_check" Operator check::CheckRequest => check::CheckReport, check::check;
     "run_start" Operator start::StartRequest => start::StartReport, start::start;
     "run_pause" Operator control::PauseRequest => control::ControlReport, control::pause;
     "run_resume" Operator control::ResumeRequest => control::ControlReport, control::resume;

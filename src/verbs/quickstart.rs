@@ -1,4 +1,5 @@
-//! `quickstart`: a small new repository in which a reviewed workflow is driven to its end, to look at.
+//! `quickstart`: a small new repository in which a fault is mended, tested, reviewed and revised, until only a person's
+//! word is missing.
 //!
 //! It belongs to nobody's repository and to nobody's settings. It does not know how its lines are shown.
 
@@ -12,9 +13,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Next, Result};
+use crate::error::{Kind, Next, Result};
 use crate::os::layout::{Search, discover};
 use crate::verbs::ctx::Actor;
+use crate::verbs::read::diff::{DiffReport, DiffRequest, diff};
 use crate::verbs::run::drive::{DriveReport, DriveRequest, Teller, Told, drive};
 use crate::verbs::run::prepare::{PrepareRequest, prepare};
 use crate::verbs::run::start::{StartRequest, start};
@@ -23,9 +25,11 @@ use narrator::Narrator;
 pub use story::{AttemptStory, JobStory};
 
 /// The workflow that is driven.
-const WORKFLOW: &str = "map";
-/// The job whose artifact is the result, and the artifact.
-const RESULT: (&str, &str) = ("synthesis", "document");
+const WORKFLOW: &str = "fix";
+/// The job that changes the repository.
+const AUTHOR: &str = "fix";
+/// The job that waits for a person.
+const LAND: &str = "land";
 /// Longest time between two looks of the driver, in milliseconds.
 const INTERVAL_MS: u64 = 15_000;
 
@@ -49,19 +53,21 @@ pub struct QuickstartReport {
     pub state: String,
     /// Why the driver ended.
     pub reason: String,
-    /// Exit code, the run's own.
+    /// Exit code: 0 when it ended as it should, waiting for a person to land the change.
     pub exit: u8,
     /// From the first file to the last seal, in milliseconds.
     pub took_ms: u64,
     /// Each job with its attempts and what reviews said, in the order of the workflow.
     pub jobs: Vec<JobStory>,
-    /// What came out; none when the run did not complete.
-    pub result: Option<PathBuf>,
+    /// What would land; none when it did not come that far.
+    pub change: Option<DiffReport>,
     /// What to look at.
+    pub looks: Vec<Next>,
+    /// What to do next: the command that lands.
     pub next: Vec<Next>,
 }
 
-/// Makes the repository and drives its workflow to the end.
+/// Makes the repository and drives its workflow until a person is needed.
 ///
 /// # Errors
 /// The folder is taken or lies in a repository, git is missing, or what the verbs of a run say.
@@ -113,21 +119,24 @@ fn drive_to_end(ctx: &Ctx, run: &str, teller: &mut dyn Teller) -> Result<DriveRe
 }
 
 fn report(ctx: &Ctx, request: &QuickstartRequest, ended: DriveReport, took_ms: u64) -> Result<QuickstartReport> {
-    let (jobs, artifact) = ctx.read(|read| story::read(read, &ended.run, RESULT))?;
-    let result = artifact.map(|sha256| ctx.layout().artifact(&sha256));
+    let jobs = ctx.read(|read| story::read(read, &ended.run))?;
+    let asked = DiffRequest { run: Some(ended.run.clone()), job: Some(AUTHOR.to_owned()), ..DiffRequest::default() };
     let folder = ctx.layout().project().to_owned();
-    let next = if ended.exit == 0 { looks() } else { ended.next };
-    let next = next.into_iter().map(|next| from_anywhere(next, &request.program, ctx)).collect();
+    let is_well = ended.exit == Kind::WaitingHuman.exit() && ended.waiting.iter().all(|(job, _)| job == LAND);
+    let shown = |list: Vec<Next>| -> Vec<Next> {
+        list.into_iter().map(|next| from_anywhere(next, &request.program, ctx)).collect()
+    };
     Ok(QuickstartReport {
         folder,
         run: ended.run,
         state: ended.state,
         reason: ended.reason,
-        exit: ended.exit,
+        exit: if is_well { 0 } else { ended.exit },
         took_ms,
         jobs,
-        result,
-        next,
+        change: diff(ctx, &asked).ok().filter(|_| is_well),
+        looks: shown(looks()),
+        next: shown(ended.next.into_iter().take(if is_well { 1 } else { usize::MAX }).collect()),
     })
 }
 
@@ -136,8 +145,8 @@ fn looks() -> Vec<Next> {
     let look = |why: &str, words: &[&str]| Next::new("anyone", why, &[&["striatum"], words].concat());
     vec![
         look("where every job is", &["status"]),
-        look("the draft's attempts, with what the reviews found", &["job", "show", "draft"]),
-        look("what the author's last attempt printed", &["logs", "draft"]),
+        look("the author's attempts: what the tests said, what the reviews found", &["job", "show", AUTHOR]),
+        look("what would land, and who looked at it", &["gate", "show", LAND]),
     ]
 }
 

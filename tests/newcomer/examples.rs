@@ -23,6 +23,8 @@ examples! {
     a_panel_decides_by_quorum "panel";
     an_agent_that_stays_is_started_once "resident-agent";
     a_run_goes_on_after_a_crash "crash-and-resume";
+    a_change_of_the_code_is_reviewed_and_landed "code-change";
+    a_hook_starts_a_run_and_keeps_a_job_within_its_scope "git-hook";
 }
 
 #[test]

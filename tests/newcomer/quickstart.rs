@@ -17,62 +17,59 @@ fn verdicts(report: &Value, job: &str) -> Vec<String> {
     attempts.iter().map(|attempt| attempt["verdict"].as_str().unwrap_or("-").to_owned()).collect()
 }
 
-/// How many lines each tracked file really has, the last one with or without a newline.
-fn lengths(world: &World, folder: &Path) -> BTreeMap<String, usize> {
-    let listed = world.git(folder, &["ls-files", "--", ".", ":!.striatum"]);
-    listed
-        .lines()
-        .map(|file| (file.to_owned(), std::fs::read_to_string(folder.join(file)).unwrap().lines().count()))
-        .collect()
-}
-
-/// The rows of a map: file and length.
-fn rows(map: &str) -> BTreeMap<String, usize> {
-    map.lines()
-        .filter_map(|line| {
-            let cells: Vec<&str> = line.strip_prefix("| ")?.split(" | ").collect();
-            Some((cells[0].to_owned(), cells.get(1)?.parse().ok()?))
-        })
-        .collect()
-}
-
 #[test]
-fn the_run_completes_after_one_revision_and_its_result_is_true() {
+fn a_change_fails_its_tests_is_mended_is_sent_back_once_and_waits_to_be_landed() {
     let world = World::new();
     let report = world.striatum(&["quickstart", "--json"]).ok().json();
-    assert_eq!(report["state"], "completed");
+    assert_eq!(report["state"], "waiting_human");
     let folder = world.made();
     assert_eq!(report["folder"], folder.display().to_string());
-    assert_eq!(verdicts(&report, "coverage"), ["needs_revision", "accept_with_findings"]);
-    assert_eq!(verdicts(&report, "numbers"), ["needs_revision", "accept"]);
-    assert_eq!(verdicts(&report, "draft").len(), 2);
-    assert_eq!(verdicts(&report, "synthesis").len(), 1);
-    let result = std::fs::read_to_string(report["result"].as_str().unwrap()).unwrap();
-    assert_eq!(rows(&result), lengths(&world, &folder));
-    assert!(result.contains("- does not say what it is: bin/find.sh"), "{result}");
+    let outcomes: Vec<String> = jobs(&report)["fix"]["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|attempt| attempt["outcome"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(outcomes, ["verify_failed", "sealed", "sealed"]);
+    assert_eq!(verdicts(&report, "record"), ["needs_revision", "accept"]);
+    assert_eq!(verdicts(&report, "behaviour"), ["accept", "accept"]);
+    let patch = report["change"]["patch"].as_str().unwrap();
+    assert!(patch.contains("+    awk -v day=\"$day\" '{ print day \" \" $0 }' \"$file\""), "{patch}");
 }
 
 #[test]
-fn the_reviews_look_at_the_files_and_not_at_a_script() {
+fn nothing_reaches_main_before_the_last_line_is_typed_and_then_the_tests_pass_there() {
+    let world = World::new();
+    let printed = world.striatum(&["quickstart"]).ok().stdout;
+    let folder = world.made();
+    let before = world.git(&folder, &["log", "--format=%s", "main"]);
+    assert_eq!(before.lines().count(), 1, "{before}");
+    assert_eq!(world.git(&folder, &["status", "--porcelain"]), "");
+    let tests = || Ended::of(world.command("sh").current_dir(&folder).arg("tests/all.sh")).exit;
+    assert_ne!(tests(), 0);
+    let last = printed.lines().last().unwrap().trim().to_owned();
+    Ended::of(world.command("sh").args(["-c", &format!("{last} --as-person")])).ok();
+    assert_eq!(world.git(&folder, &["log", "--format=%s", "main"]).lines().count(), 2);
+    assert_eq!(world.git(&folder, &["status", "--porcelain"]), "");
+    assert_eq!(tests(), 0);
+}
+
+#[test]
+fn the_reviews_look_at_the_work_and_not_at_a_script() {
     let world = World::new();
     world.striatum(&["quickstart", "--json"]).ok();
     let folder = world.made();
-    std::fs::write(folder.join("Makefile"), "# How to check.\nall:\n\tsh -n bin/note").unwrap();
-    std::fs::write(folder.join("docs/plan.txt"), "# What comes next.\nexport\nimport").unwrap();
-    std::fs::write(folder.join("lib/dates.sh"), "# Days and times.\nnow() { date; }\n").unwrap();
-    world.git(&folder, &["add", "."]);
-    world.git(&folder, &["commit", "-q", "-m", "More files"]);
+    // A fault that the tests don't know, in the file that the author changes.
+    let list = std::fs::read_to_string(folder.join("bin/list.sh")).unwrap();
+    std::fs::write(folder.join("bin/list.sh"), list.replace("*.txt; do", "*[1-8].txt; do")).unwrap();
+    world.git(&folder, &["commit", "-qam", "Lose the ninth of each month"]);
     let striatum = |words: &[&str]| Ended::of(world.command(STRIATUM).current_dir(&folder).args(words));
-    striatum(&["run", "prepare", "-w", "map"]).ok();
-    striatum(&["run", "start", "--run-id", "map-2"]).ok();
-    let driven = striatum(&["run", "drive", "--run-id", "map-2"]).ok();
-    assert!(driven.stdout.contains("run map-2 -> completed"), "{driven:?}");
-    assert_eq!(driven.stdout.matches("launched author/mapper").count(), 2, "one revision: {driven:?}");
-    let said = said_by(&folder, "coverage.1");
-    assert!(said.contains("no row for: Makefile") && said.contains("no row for: bin/note"), "{said}");
-    let said = said_by(&folder, "numbers.1");
-    assert!(said.contains("docs/plan.txt: it has 3 lines, the map says 2"), "{said}");
-    assert!(!said.contains("lib/dates.sh"), "{said}");
+    striatum(&["run", "prepare", "-w", "fix"]).ok();
+    striatum(&["run", "start", "--run-id", "fix-2"]).ok();
+    let driven = striatum(&["run", "drive", "--run-id", "fix-2"]);
+    assert_eq!(driven.exit, 3, "nobody here can mend that: {driven:?}");
+    let said = said_by(&folder, "behaviour.1");
+    assert!(said.contains("needs_revision"), "{said}");
 }
 
 /// What the newest attempt of this name printed.
@@ -91,17 +88,21 @@ fn people_see_each_act_the_findings_and_what_to_type_next() {
     let world = World::new();
     let ended = world.striatum(&["quickstart"]).ok();
     for line in [
-        "launched author/mapper for draft (s1)",
-        "coverage.1 says needs_revision",
-        "    no row for: bin/note",
-        "draft goes on: attempt 2",
-        "numbers.2 says accept",
-        "run map-1 -> completed: every job is settled",
+        "launched author/author for fix (s1)",
+        "record.1 says needs_revision",
+        "    not told in CHANGES.md: bin/list.sh",
+        "fix goes on: attempt 3",
+        "record.2 says accept",
+        "run fix-1 -> waiting_human: ",
     ] {
         assert!(ended.stdout.lines().any(|shown| shown.starts_with(line)), "{line}: {}", ended.stdout);
     }
     assert!(ended.stdout.contains(&format!("  cd {}\n", world.made().display())), "{}", ended.stdout);
 }
+
+/// Settings of a person that would spoil a commit, a checkout or a merge.
+const ODD_SETTINGS: &str = "[commit]\ngpgSign = true\n[user]\nsigningKey = nobody\n[core]\nautocrlf = true\n\
+    hooksPath = /nowhere\nfsmonitor = false\n[init]\ndefaultBranch = odd\n[merge]\nff = only\n[status]\nshowUntrackedFiles = no\n";
 
 #[test]
 fn what_the_caller_has_around_him_does_not_matter() {
@@ -112,8 +113,8 @@ fn what_the_caller_has_around_him_does_not_matter() {
     std::fs::create_dir_all(decoy.join(".striatum")).unwrap();
     std::fs::write(decoy.join(".striatum/config.toml"), "nonsense = 1\n").unwrap();
     std::fs::create_dir_all(world.path("home/.config/striatum")).unwrap();
-    std::fs::write(world.path("home/.config/striatum/config.toml"), "[lanes.mapper]\ncommand = 'false'\n").unwrap();
-    std::fs::write(world.path("home/.gitconfig"), "[commit\nbroken").unwrap();
+    std::fs::write(world.path("home/.config/striatum/config.toml"), "[lanes.author]\ncommand = 'false'\n").unwrap();
+    std::fs::write(world.path("home/.gitconfig"), ODD_SETTINGS).unwrap();
     let before = everything_in(&decoy);
     let mut command = world.command(STRIATUM);
     command.current_dir(&decoy).args(["quickstart", "--json"]);
@@ -127,7 +128,7 @@ fn what_the_caller_has_around_him_does_not_matter() {
     ] {
         command.env(name, value);
     }
-    assert_eq!(Ended::of(&mut command).ok().json()["state"], "completed");
+    assert_eq!(Ended::of(&mut command).ok().json()["state"], "waiting_human");
     assert_eq!(everything_in(&decoy), before);
 }
 
@@ -154,7 +155,8 @@ fn every_command_that_it_prints_works() {
     let report = world.striatum(&["quickstart", "again", "--json"]).ok().json();
     for next in report["next"].as_array().unwrap() {
         let words: Vec<&str> = next["argv"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-        Ended::of(world.command(words[0]).args(&words[1..])).ok();
+        let person: &[&str] = if next["who"] == "person" { &["--as-person"] } else { &[] };
+        Ended::of(world.command(words[0]).args(&words[1..]).args(person)).ok();
     }
 }
 
@@ -178,7 +180,7 @@ fn it_needs_no_home_and_no_identity() {
     let world = World::new();
     let mut command = world.command(STRIATUM);
     let ended = Ended::of(command.env_remove("HOME").args(["quickstart", "--json"])).ok();
-    assert_eq!(ended.json()["state"], "completed");
+    assert_eq!(ended.json()["state"], "waiting_human");
     let author = world.git(&world.made(), &["log", "-1", "--format=%an <%ae>"]);
     assert_eq!(author, "striatum quickstart <quickstart@striatum.invalid>\n");
 }
@@ -189,7 +191,7 @@ fn a_home_that_can_not_be_written_is_no_obstacle() {
     std::fs::write(world.path("no-home"), "a file").unwrap();
     let mut command = world.command(STRIATUM);
     let ended = Ended::of(command.env("HOME", world.path("no-home")).args(["quickstart", "--json"])).ok();
-    assert_eq!(ended.json()["state"], "completed");
+    assert_eq!(ended.json()["state"], "waiting_human");
 }
 
 #[test]

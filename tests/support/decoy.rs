@@ -5,8 +5,19 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What leads git, and whoever believes its environment, to the decoy.
-pub const POISONED: [&str; 5] =
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"];
+pub const POISONED: [&str; 11] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_0",
+    "GIT_CONFIG_VALUE_0",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];
 
 /// The repository and what it looked like.
 pub struct Decoy {
@@ -36,8 +47,12 @@ impl Decoy {
     /// The poisoned variables.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
         let git = self.path.join(".git");
-        let values = [git.clone(), self.path.clone(), git.join("index"), git.join("objects"), git];
-        POISONED.iter().zip(values).map(|(name, value)| (name.into(), value.into_os_string())).collect()
+        let paths =
+            [git.clone(), self.path.clone(), git.join("index"), git.join("objects"), git.clone(), git.join("config")];
+        let words: [OsString; 5] =
+            ["1".into(), "core.worktree".into(), self.path.clone().into(), "elsewhere".into(), "below/".into()];
+        let values = paths.into_iter().map(PathBuf::into_os_string).chain(words);
+        POISONED.iter().zip(values).map(|(name, value)| (name.into(), value)).collect()
     }
 
     /// Fails when a file was made, changed or removed.

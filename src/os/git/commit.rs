@@ -55,6 +55,14 @@ impl Git {
         Ok((output.status.success() && !found.is_empty()).then_some(found))
     }
 
+    /// Whether there is a reference of exactly this full name.
+    ///
+    /// # Errors
+    /// git is missing.
+    pub fn has_ref(&self, name: &str) -> Result<bool, GitError> {
+        Ok(self.run(&["show-ref", "--verify", "--quiet", name])?.status.success())
+    }
+
     /// The tree of a commit.
     ///
     /// # Errors

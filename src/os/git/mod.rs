@@ -86,6 +86,13 @@ impl Git {
         layout.repository().map(Git::of_repository)
     }
 
+    /// The work tree that the search for a layout's repository started in: a linked one, or else the main one.
+    pub fn here(layout: &Layout) -> Option<Git> {
+        let repository = layout.repository()?;
+        let linked = repository.linked.as_ref().map(|linked| Git::of_tree(&linked.git_dir, &linked.top));
+        Some(linked.unwrap_or_else(|| Git::of_repository(repository)))
+    }
+
     fn of_repository(repository: &Repository) -> Git {
         Git { git_dir: repository.common_dir.clone(), work_tree: repository.work_tree.clone(), index: None }
     }

@@ -18,15 +18,21 @@ use crate::os::Fault;
 pub fn spawn_apart(exe: &Path, args: &[OsString], cwd: &Path, log: &Path) -> Result<u32, Fault> {
     let open = || OpenOptions::new().create(true).append(true).mode(0o600).open(log);
     let (out, err) = (open().map_err(Fault::at("open", log))?, open().map_err(Fault::at("open", log))?);
-    let spawned = Command::new(exe)
-        .arg0("striatum")
-        .args(args)
-        .current_dir(cwd)
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(err)
-        .spawn();
+    let mut command = Command::new(exe);
+    leave_repository(&mut command);
+    let spawned =
+        command.arg0("striatum").args(args).current_dir(cwd).stdin(Stdio::null()).stdout(out).stderr(err).spawn();
     Ok(spawned.map_err(Fault::at("start", exe))?.id())
+}
+
+/// Keeps from a child what leads git to the repository of whoever called: git sets that for its hooks. Who commits may
+/// stay, a lane may list it.
+pub(super) fn leave_repository(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(crate::os::env::leads_git) {
+            command.env_remove(name);
+        }
+    }
 }
 
 /// A session of its own: the terminal of whoever started this process, its Ctrl-C and its hang-up, are not its.

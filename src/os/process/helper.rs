@@ -40,7 +40,9 @@ pub fn spawn_helper(command: &HelperCommand, helper_lock: Lock, lane_lock: Optio
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&command.log);
     let log = log.map_err(Fault::at("open", &command.log))?;
     let lane = lane_lock.map_or_else(Stdio::null, |lock| Stdio::from(lock.into_file()));
-    let spawned = Command::new(&command.exe)
+    let mut helper = Command::new(&command.exe);
+    super::apart::leave_repository(&mut helper);
+    let spawned = helper
         .arg0("striatum")
         .args(&command.args)
         .current_dir(&command.cwd)

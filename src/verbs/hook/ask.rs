@@ -9,7 +9,7 @@ use crate::domain::trailer;
 use crate::error::Result;
 use crate::os::layout::{Found, LinkedTree, Search, discover};
 use crate::verbs::ctx::{Actor, own_program};
-use crate::verbs::scope_check::{Here, here, judge};
+use crate::verbs::scope_check::{Committing, Here, here, judge};
 use crate::verbs::{Ctx, tree};
 
 /// How long a hook waits for a busy store, in milliseconds.
@@ -77,8 +77,9 @@ pub fn pre_commit(around: &Surroundings) -> Said {
             return Said::allow(format!("striatum: not checked, the store can't be read: {why}\n"));
         }
     };
-    let index = around.index.as_ref().map(|index| around.cwd.join(index));
-    match judge::staged(&ctx, &here, index.as_deref()) {
+    let absolute = |path: &Option<PathBuf>| path.as_ref().map(|path| around.cwd.join(path));
+    let committing = Committing { index: absolute(&around.index), git_dir: absolute(&around.git_dir) };
+    match judge::staged(&ctx, &here, &committing) {
         Ok(judged) if judged.refused.is_empty() => Said::default(),
         Ok(judged) => Said::refuse(refusal(&here, &judged.refused)),
         Err(error) => Said::refuse(format!("striatum: the change of {} can't be judged: {error}\n", here.named())),

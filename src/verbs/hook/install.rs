@@ -242,6 +242,11 @@ fn placed(hook: Hook, path: &Path, text: &str) -> Result<HookLine> {
 fn advice(hook: Hook, maker: Maker, place: Option<&Path>) -> String {
     let (word, line) = (hook.word(), shim::line(hook));
     match (maker, place) {
+        // It reads git's list of references itself and hands nobody the whole of it, but to what it runs first.
+        (Maker::PreCommitFramework, _) if hook == Hook::PrePush => {
+            "the pre-commit framework's; `striatum hook install --force-beside` puts ours where it runs it first"
+                .to_owned()
+        }
         (Maker::PreCommitFramework, _) => format!(
             "the pre-commit framework's; `striatum hook install --force-beside` puts ours where it runs it first, or add \
              to .pre-commit-config.yaml: - repo: local, hooks: [{{id: striatum, name: striatum, language: system, \

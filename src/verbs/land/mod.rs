@@ -13,7 +13,6 @@ use serde_json::json;
 
 use crate::domain::event::EventType;
 use crate::domain::id::{GateId, JobId, RunId};
-use crate::domain::run::RunState;
 use crate::domain::session::{GateState, LandingKind, LandingState};
 use crate::error::{Code, Error, Result};
 use crate::os::git::Git;
@@ -297,6 +296,5 @@ fn conclude(ctx: &Ctx, subject: &Subject, landing: &Landing, followed: &[String]
     })?;
     crate::os::crash::point("land.done");
     evidence::complete(ctx, landing.run)?;
-    let run = ctx.read(|read| Ok(store::run::get(read, landing.run)?))?;
-    if run.state == RunState::Completed { tree::release::tidy(ctx, &run).map(|_| ()) } else { Ok(()) }
+    tree::release::at_end(ctx, landing.run)
 }

@@ -22,13 +22,16 @@ const FILES: &[File] = &[
     ("bin/find.sh", include_str!("project/bin/find.sh"), true),
     ("lib/dates.sh", include_str!("project/lib/dates.sh"), false),
     ("docs/format.md", include_str!("project/docs/format.md"), false),
+    ("CHANGES.md", include_str!("project/CHANGES.md"), false),
+    ("tests/all.sh", include_str!("project/tests/all.sh"), true),
+    ("tests/list_test.sh", include_str!("project/tests/list_test.sh"), false),
+    ("tests/find_test.sh", include_str!("project/tests/find_test.sh"), false),
     (".striatum/config.toml", include_str!("store/config.toml"), false),
     (".striatum/.gitignore", include_str!("store/gitignore"), false),
-    (".striatum/workflows/map.toml", include_str!("store/workflows/map.toml"), false),
-    (".striatum/lanes/draft.sh", include_str!("store/lanes/draft.sh"), false),
-    (".striatum/lanes/coverage.sh", include_str!("store/lanes/coverage.sh"), false),
-    (".striatum/lanes/numbers.sh", include_str!("store/lanes/numbers.sh"), false),
-    (".striatum/lanes/synthesis.sh", include_str!("store/lanes/synthesis.sh"), false),
+    (".striatum/workflows/fix.toml", include_str!("store/workflows/fix.toml"), false),
+    (".striatum/lanes/author.sh", include_str!("store/lanes/author.sh"), false),
+    (".striatum/lanes/tester.sh", include_str!("store/lanes/tester.sh"), false),
+    (".striatum/lanes/editor.sh", include_str!("store/lanes/editor.sh"), false),
 ];
 
 /// Settings of the new repository alone.
@@ -68,7 +71,7 @@ pub fn make(git: &Git, folder: &Path) -> Result<()> {
         git.ask(folder, &["config", "--local", key, value])?;
     }
     git.ask(folder, &["add", "--all", "."])?;
-    git.ask(folder, &["commit", "--quiet", "--no-verify", "--message", "Fieldnotes, and a workflow that maps it"])
+    git.ask(folder, &["commit", "--quiet", "--no-verify", "--message", "Fieldnotes, and a workflow that mends it"])
 }
 
 fn write(folder: &Path, (path, text, executable): &File) -> Result<()> {

@@ -36,23 +36,17 @@ pub struct AttemptStory {
     pub findings: Vec<Finding>,
 }
 
-/// Reads the jobs of a run, and the hash of one artifact: (job, name).
-pub fn read(read: &Connection, run: &str, artifact: (&str, &str)) -> Result<(Vec<JobStory>, Option<String>)> {
+/// Reads the jobs of a run.
+pub fn read(read: &Connection, run: &str) -> Result<Vec<JobStory>> {
     let run = find::named(read, run)?;
     let lines = store::job::lines(read, run.id, MOST_JOBS)?;
-    let jobs = lines
+    lines
         .iter()
         .map(|line| {
             let attempts = attempts(read, line.id)?;
             Ok(JobStory { job: line.name.clone(), state: line.state.to_string(), attempts })
         })
-        .collect::<Result<_>>()?;
-    let published = match store::job::by_name(read, run.id, artifact.0)? {
-        Some(job) => store::artifact::of_newest_sealed(read, job.id)?,
-        None => Vec::new(),
-    };
-    let found = published.into_iter().find(|one| one.name == artifact.1).map(|one| one.sha256);
-    Ok((jobs, found))
+        .collect()
 }
 
 fn attempts(read: &Connection, job: crate::domain::id::JobId) -> Result<Vec<AttemptStory>> {

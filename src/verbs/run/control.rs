@@ -15,8 +15,8 @@ use crate::error::{Code, Error, Next, Result};
 use crate::store::event::About;
 use crate::store::run::Run;
 use crate::store::{self, Writing};
-use crate::verbs::Ctx;
 use crate::verbs::flow::finish;
+use crate::verbs::{Ctx, tree};
 
 /// What `run pause` is asked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -120,6 +120,7 @@ pub fn cancel(ctx: &Ctx, request: &CancelRequest) -> Result<ControlReport> {
         }
         Ok((store::run::get(tx, run.id)?, already))
     })?;
+    tree::release::at_end(ctx, run.id)?;
     report(ctx, &run, already)
 }
 

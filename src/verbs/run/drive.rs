@@ -31,7 +31,7 @@ use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::ctx::LOG_AT_REST;
 use crate::verbs::read::ways;
-use crate::verbs::{Ctx, land, trust};
+use crate::verbs::{Ctx, land, tree, trust};
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -134,6 +134,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     let report = driver.run()?;
     driver.finish(request.stop_lanes)?;
     driver.let_lanes_end()?;
+    tree::release::at_end(ctx, run.id)?;
     drop(marker);
     ctx.store()?.checkpoint_over(LOG_AT_REST)?;
     Ok(report)
@@ -353,10 +354,12 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Helpers of a run that is over or stopped end by themselves within moments: nothing lives on behind the last line.
+    /// Helpers that have nothing to host any more end by themselves within moments: nothing lives on behind the last line.
     fn let_lanes_end(&mut self) -> Result<()> {
-        let run = self.ctx.read(|read| Ok(store::run::get(read, self.run)?))?;
-        if run.state.is_terminal() || run.stop_requested_at.is_some() {
+        let (run, is_idle) = self
+            .ctx
+            .read(|read| Ok((store::run::get(read, self.run)?, store::session::active(read, self.run)?.is_empty())))?;
+        if is_idle || run.state.is_terminal() || run.stop_requested_at.is_some() {
             self.waiter.wait_for_helpers();
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 pub mod act;
 pub mod amend;
+pub mod check;
 pub mod control;
 pub mod detach;
 pub mod drive;

@@ -37,7 +37,7 @@ fn shown(argv: &[String]) -> String {
 }
 
 /// Lanes that a job may go to, and those that take over from them.
-fn used_lanes(snapshot: &Snapshot) -> BTreeSet<&str> {
+pub fn used_lanes(snapshot: &Snapshot) -> BTreeSet<&str> {
     let mut open: Vec<&str> = snapshot.jobs.iter().flat_map(|job| lanes_of(snapshot, job)).collect();
     let mut used = BTreeSet::new();
     while let Some(lane) = open.pop() {

@@ -74,8 +74,24 @@ pub struct Base {
     pub uncommitted: Option<usize>,
 }
 
-/// Freezes a workflow into a new run in state `ready`.
-pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
+/// A run as it would be prepared, with nothing made yet.
+pub struct Proposal {
+    /// The frozen workflow.
+    pub snapshot: Snapshot,
+    /// Where it would start.
+    pub base: Option<Base>,
+    /// Why its commands may run.
+    how: &'static str,
+    trust_hash: String,
+    origins: Vec<Origin>,
+    warnings: Vec<Fault>,
+}
+
+/// Reads, checks and freezes a workflow.
+///
+/// # Errors
+/// It is wrong or not trusted, or the repository is in no state to start from.
+pub fn propose(ctx: &Ctx, request: &PrepareRequest) -> Result<Proposal> {
     ctx.ensure_store()?;
     let files = Files::read(ctx, &request.workflow)?;
     let definition = files.define(ctx, request.constrained)?;
@@ -83,18 +99,30 @@ pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
     let mut snapshot = freeze(&definition, &request.params, &texts).map_err(invalid)?;
     check_supported(&snapshot)?;
     fix_ranges(ctx, &mut snapshot)?;
-    let how = trust::check_files(ctx, &files, &definition, request.trust_hash.as_deref())?;
-    let frozen = Frozen {
+    Ok(Proposal {
+        how: trust::check_files(ctx, &files, &definition, request.trust_hash.as_deref())?,
         trust_hash: trusted::hash(&trusted::of_definition(&definition)),
+        base: base(ctx, request, &snapshot)?,
+        origins: texts.origins(&files),
+        warnings: definition.warnings,
+        snapshot,
+    })
+}
+
+/// Freezes a workflow into a new run in state `ready`.
+pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
+    let Proposal { snapshot, base, how, trust_hash, origins, warnings } = propose(ctx, request)?;
+    let frozen = Frozen {
+        trust_hash,
         hash: hash(&snapshot),
         trust: trust::admit(ctx, &snapshot, how)?,
-        base: base(ctx, request, &snapshot)?,
+        base,
         taken: taken(ctx, &snapshot)?,
-        origins: texts.origins(&files),
+        origins,
         snapshot,
     };
     let name = ctx.write("run prepare", |tx| insert(tx, &frozen))?;
-    Ok(report(name, frozen, &definition.warnings))
+    Ok(report(name, frozen, &warnings))
 }
 
 /// Everything that a run is made of.
@@ -131,13 +159,16 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
 /// repository that can't be asked matters only to a run that needs it.
 fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Option<Base>> {
     let is_needed = snapshot.jobs.iter().any(|job| job.tree != TreeKind::None || job.kind == JobType::Land);
-    let Some(git) = Git::of(ctx.layout()) else {
+    let Some(git) = Git::here(ctx.layout()) else {
         return match snapshot.jobs.iter().find(|job| job.tree == TreeKind::Own) {
             Some(job) => Err(Error::new(Code::TreeUnsupported, format!("job {} needs a work tree of its own", job.id))
                 .hint("that takes a git repository: git init")),
             None => Ok(None),
         };
     };
+    if is_needed {
+        able(&git)?;
+    }
     let uncommitted = || git.dirty_count_outside(FOLDER).ok();
     if let Some(named) = &request.base {
         let commit = git.resolve(named)?.ok_or_else(|| {
@@ -149,7 +180,7 @@ fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Opti
     if !is_needed {
         return Ok(git.head().ok().map(|commit| Base { commit, uncommitted: uncommitted() }));
     }
-    ready(&git)?;
+    at_rest(&git)?;
     let commit = git.head()?.ok_or_else(|| {
         Error::new(Code::NoCommit, "the repository has no commit to start from")
             .hint("make a first one: git add . && git commit -m 'Begin'")
@@ -188,12 +219,26 @@ fn fix_ranges(ctx: &Ctx, snapshot: &mut Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// A repository in which work trees can be made.
-fn ready(git: &Git) -> Result<()> {
+/// A repository in which work trees and a run's branch can be made.
+fn able(git: &Git) -> Result<()> {
     let version = crate::os::git::version()?;
     if !crate::os::git::is_new_enough(&version) {
         return Err(Error::new(Code::Git, format!("git {version} is too old")).hint("install git 2.40 or newer"));
     }
+    for (name, hint) in [
+        ("refs/heads/striatum", "rename it: git branch -m striatum ANOTHER_NAME"),
+        ("refs/striatum", "remove it: git update-ref -d refs/striatum"),
+    ] {
+        if git.has_ref(name)? {
+            return Err(Error::new(Code::Git, format!("{name} is in the way of the names below it, which runs need"))
+                .hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// A checkout that is in the middle of nothing.
+fn at_rest(git: &Git) -> Result<()> {
     match git.in_progress() {
         Some(what) => Err(Error::new(Code::RepositoryBusy, format!("the checkout is in the middle of {what}"))
             .hint("finish or abort it, or name the commit to start from with --base")),

@@ -28,9 +28,7 @@ pub struct Here {
 impl Here {
     /// git for the tree, with the index that the agent uses.
     pub fn git(&self, ctx: &Ctx) -> Result<Git> {
-        let git = tree::git(ctx, &self.tree)?;
-        let own = git.git_dir().join("index");
-        Ok(git.with_index(&own))
+        tree::own(&tree::repository(ctx)?, &self.tree, &self.folder)
     }
 
     /// `job draft of run notes-3 (attempt 2)`.

@@ -31,13 +31,12 @@ impl Judged {
 
 /// What the seal would say to the tree as it stands.
 pub fn everything(ctx: &Ctx, here: &Here) -> Result<Judged> {
+    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.run.spec, &here.tree)?;
     let mut judged = match here.tree.kind {
-        TreeKind::Own => contents(ctx, here)?,
+        TreeKind::Own if !around.obeyed => contents(ctx, here)?,
         // Nothing in it is sealed.
-        TreeKind::Tip | TreeKind::None => Judged::default(),
+        _ => Judged::default(),
     };
-    let rule = here.run.spec.tree.foreign_write;
-    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.tree, rule)?;
     judged.refused.splice(0..0, around.refused);
     Ok(judged)
 }
@@ -60,14 +59,33 @@ fn contents(ctx: &Ctx, here: &Here) -> Result<Judged> {
     }
 }
 
+/// What an environment says that git has set for a hook: absolute paths.
+#[derive(Clone, Debug, Default)]
+pub struct Committing {
+    /// `GIT_INDEX_FILE`.
+    pub index: Option<PathBuf>,
+    /// `GIT_DIR`.
+    pub git_dir: Option<PathBuf>,
+}
+
+impl Committing {
+    /// The index that git is about to commit in a tree; none when the environment speaks of another repository.
+    fn index_of(&self, git: &Git) -> Option<&Path> {
+        let index = self.index.as_deref()?;
+        let is_own = |folder: &Path| folder.canonicalize().ok() == git.git_dir().canonicalize().ok();
+        let speaks_of_it = self.git_dir.as_deref().is_some_and(is_own) || index.parent().is_some_and(is_own);
+        speaks_of_it.then_some(index)
+    }
+}
+
 /// What the seal would say to what is staged, by the agent's own index or (in a hook) the one that git is about to
 /// commit.
-pub fn staged(ctx: &Ctx, here: &Here, index: Option<&Path>) -> Result<Judged> {
+pub fn staged(ctx: &Ctx, here: &Here, committing: &Committing) -> Result<Judged> {
     if here.tree.kind != TreeKind::Own {
         return Ok(Judged::default());
     }
-    let git: Git = here.git(ctx)?;
-    let git = index.map_or_else(|| git.clone(), |index| git.with_index(index));
+    let git = here.git(ctx)?;
+    let git = committing.index_of(&git).map(|index| git.with_index(index)).unwrap_or(git);
     let (_, changes) = changes::apart(&here.run.spec, git.staged(&here.tree.base)?)?;
     let refused = changes::refused(&here.job.spec, &here.folder, &changes, || Ok(git.indexed()?))?;
     Ok(Judged::of(changes.len(), &refused))

@@ -18,7 +18,7 @@ use crate::store::Connection;
 use crate::verbs::Ctx;
 use crate::verbs::run::find;
 pub use here::Here;
-pub use judge::Judged;
+pub use judge::{Committing, Judged};
 
 /// A path in a document: text, or its bytes where it is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,8 +59,10 @@ pub struct ScopeRequest {
     pub paths: Vec<Name>,
     /// Only what is staged.
     pub staged: bool,
-    /// The index that is about to be committed; the tree's own when none is named.
+    /// The index that is about to be committed, as the environment says; absolute.
     pub index: Option<Name>,
+    /// The repository that the environment speaks of; absolute.
+    pub git_dir: Option<Name>,
 }
 
 /// What `scope-check` tells.
@@ -111,7 +113,9 @@ pub fn check(ctx: &Ctx, request: &ScopeRequest) -> Result<ScopeReport> {
     let judged = if !paths.is_empty() {
         judge::named(&here, &folder, &paths)?
     } else if request.staged {
-        judge::staged(ctx, &here, request.index.as_ref().map(Name::path).as_deref())?
+        let path = |name: &Option<Name>| name.as_ref().map(Name::path);
+        let committing = Committing { index: path(&request.index), git_dir: path(&request.git_dir) };
+        judge::staged(ctx, &here, &committing)?
     } else {
         judge::everything(ctx, &here)?
     };

@@ -147,7 +147,7 @@ fn verified(
         match changes::look(ctx, hold)? {
             changes::Look::Good(after) if after.tree == listed.tree => {}
             changes::Look::Refused(violations) => void = violations.first().cloned(),
-            changes::Look::Good(after) => void = Some(difference(listed, &after)),
+            changes::Look::Good(after) => void = Some(difference(ctx, listed, &after)?),
             changes::Look::Nothing => void = Some("the tree".to_owned()),
         }
     }
@@ -156,10 +156,9 @@ fn verified(
 }
 
 /// A path that a verification changed.
-fn difference(before: &changes::Listed, after: &changes::Listed) -> String {
-    let differs = after.changes.iter().find(|change| !before.changes.contains(change));
-    let differs = differs.or(before.changes.iter().find(|change| !after.changes.contains(change)));
-    differs.map_or_else(|| "a file in the tree".to_owned(), |change| change.path.display().to_string())
+fn difference(ctx: &Ctx, before: &changes::Listed, after: &changes::Listed) -> Result<String> {
+    let differs = tree::repository(ctx)?.changes(&before.tree, &after.tree)?;
+    Ok(differs.first().map_or_else(|| "the tree".to_owned(), |change| change.path.display().to_string()))
 }
 
 /// How an answer that is no work ends its attempt; none for DONE and NEEDS_NEXT.

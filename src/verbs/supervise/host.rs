@@ -26,7 +26,7 @@ use crate::verbs::ctx::LOG_AT_WORK;
 use crate::verbs::flow::attempt;
 use crate::verbs::session as sessions;
 use crate::verbs::work::claim::{self, Granted, NoWork};
-use crate::verbs::{Actor, Ctx, trust};
+use crate::verbs::{Actor, Ctx, tree, trust};
 
 /// What a helper is launched for, from its arguments.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,8 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
             false => give_back(&host, &granted)?,
         };
     }
+    let run = host.ctx.read(|read| Ok(sessions::must_exist(read, host.session)?.run))?;
+    tree::release::at_end(&host.ctx, run)?;
     host.ctx.store()?.checkpoint_over(LOG_AT_WORK)?;
     Ok(())
 }

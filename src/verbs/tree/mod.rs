@@ -41,6 +41,14 @@ pub fn lock_repository(ctx: &Ctx) -> Result<Lock> {
     })
 }
 
+/// The lock on taking trees away: who ends a run, a helper that ends and a driver may all come to it at once.
+pub fn lock_removal(ctx: &Ctx) -> Result<Lock> {
+    crate::os::files::create_private_dirs(ctx.layout().root(), &ctx.layout().locks())?;
+    let path = ctx.layout().locks().join("trees.lock");
+    Lock::exclusive_within(&path, REPOSITORY_WAIT_MS)?
+        .ok_or_else(|| Error::new(Code::Git, "another process has been taking work trees away for ten minutes"))
+}
+
 /// A run's branch, as a full name.
 pub fn branch(run: &Run) -> String {
     format!("refs/heads/striatum/{}", run.name)

@@ -100,7 +100,9 @@ fn again(ctx: &Ctx, job: JobId) -> Result<Tree> {
 
 /// The job's active tree, if the attempt may go on in it; one that may not is retired.
 fn usable(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Option<Tree>> {
-    let Some(tree) = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))? else { return Ok(None) };
+    let Some(tree) = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))? else {
+        return taken_up(ctx, hold);
+    };
     let path = super::folder(ctx, &tree);
     if tree.state == TreeState::Making {
         let _lock = super::lock_repository(ctx)?;
@@ -122,6 +124,19 @@ fn usable(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Option<Tree>> {
     }
     release::release(ctx, &tree, &hold.job)?;
     Ok(None)
+}
+
+/// The job's newest tree, if it was kept when its run ended and the job is tried again.
+fn taken_up(ctx: &Ctx, hold: &Hold) -> Result<Option<Tree>> {
+    let newest = ctx.read(|read| Ok(store::tree::newest(read, hold.job.id)?))?;
+    let goes_on = hold.job.spec.next_attempt == NextAttempt::Continue;
+    let kept = newest.filter(|tree| goes_on && tree.state == TreeState::Kept && tree.kind == TreeKind::Own);
+    let Some(tree) = kept.filter(|tree| tree.git_dir.is_some() && super::is_there(&super::folder(ctx, tree))) else {
+        return Ok(None);
+    };
+    let state = tree.state.next(TreeEvent::Resume)?;
+    ctx.write("tree", |tx| Ok(store::tree::set_state(tx, tree.id, state, None)?))?;
+    Ok(Some(Tree { state, reason: None, ..tree }))
 }
 
 /// A new tree at the run's tip.

@@ -8,19 +8,26 @@ use crate::domain::event::EventType;
 use crate::domain::frozen::TreeKind;
 use crate::domain::id::RunId;
 use crate::domain::run::RunState;
-use crate::domain::session::{TreeEvent, TreeState};
+use crate::domain::session::{SessionState, TreeEvent, TreeState};
 use crate::error::{Code, Error, Kind, Result};
 use crate::os::git::{Git, NewCommit};
-use crate::store;
 use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::tree::Tree;
+use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 use crate::verbs::flow::tell;
 use crate::verbs::work::hold::Hold;
 
 /// Nobody works in a tree any more: it goes if nothing in it would be lost. True when it is gone.
 pub fn release(ctx: &Ctx, tree: &Tree, job: &Job) -> Result<bool> {
+    let _lock = super::lock_removal(ctx)?;
+    let tree = &ctx.read(|read| Ok(store::tree::get(read, tree.id)?))?;
+    match tree.state {
+        TreeState::Removed => return Ok(true),
+        TreeState::Making => return give_up(ctx, tree, "it was never finished").map(|()| true),
+        _ => {}
+    }
     if matches!(tree.state, TreeState::Active) {
         ctx.write("tree", |tx| Ok(store::tree::set_state(tx, tree.id, tree.state.next(TreeEvent::Release)?, None)?))?;
     }
@@ -68,7 +75,7 @@ fn clear(ctx: &Ctx, hold: &Hold) -> Result<()> {
         Ok((store::tree::active(read, job.id)?, job, reviews, store::run::get(read, hold.run.id)?))
     })?;
     if run.state == RunState::Completed {
-        return tidy(ctx, &run).map(|_| ());
+        return tidy(ctx, &run);
     }
     let Some(tree) = tree.filter(|tree| tree.attempt == hold.lease.attempt) else { return Ok(()) };
     let is_over = tree.kind == TreeKind::Tip || (job.settled && reviews.is_empty());
@@ -202,18 +209,38 @@ pub fn give_up(ctx: &Ctx, tree: &Tree, why: &str) -> Result<()> {
     gone(ctx, tree, &job, Some(why))
 }
 
-/// Trees of a run that has ended: those that are clean go. How many stay.
-pub fn tidy(ctx: &Ctx, run: &Run) -> Result<usize> {
-    let trees = ctx.read(|read| Ok(store::tree::there(read, run.id)?))?;
-    let mut kept = 0;
-    for tree in &trees {
-        if tree.state == TreeState::Making {
-            continue;
-        }
-        let job = ctx.read(|read| Ok(store::job::get(read, tree.job)?))?;
-        kept += usize::from(!release(ctx, tree, &job)?);
+/// A run may have ended: its trees go, as far as they are clean and nobody works in them. Whoever may be the last one
+/// says this: who ended it, a helper that ends, a driver.
+pub fn at_end(ctx: &Ctx, run: RunId) -> Result<()> {
+    let run = ctx.read(|read| Ok(store::run::get(read, run)?))?;
+    if !run.state.is_terminal() {
+        return Ok(());
     }
-    Ok(kept)
+    match tidy(ctx, &run) {
+        Err(error) if error.kind() == Kind::Environment => {
+            ctx.notice(&format!("work trees of {} stay: {error}", run.name));
+            Ok(())
+        }
+        tidied => tidied,
+    }
+}
+
+/// Trees of a run that has ended: those that are clean go.
+fn tidy(ctx: &Ctx, run: &Run) -> Result<()> {
+    for tree in ctx.read(|read| Ok(store::tree::there(read, run.id)?))? {
+        let (job, is_used) = ctx.read(|read| Ok((store::job::get(read, tree.job)?, is_used(read, &tree)?)))?;
+        if !is_used {
+            release(ctx, &tree, &job)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a helper may still be at the attempt that works in a tree.
+fn is_used(read: &Connection, tree: &Tree) -> Result<bool> {
+    let holder = store::attempt::get(read, tree.job, tree.attempt)?.session;
+    let holder = holder.map(|session| store::session::get(read, session)).transpose()?.flatten();
+    Ok(holder.is_some_and(|session| session.supervised && session.state == SessionState::Active))
 }
 
 /// The folder of the newest tree of the run that has it, for seeding another.
