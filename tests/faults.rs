@@ -24,3 +24,5 @@ mod land;
 mod signals;
 #[path = "faults/together.rs"]
 mod together;
+#[path = "faults/trees.rs"]
+mod trees;

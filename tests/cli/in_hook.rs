@@ -56,7 +56,7 @@ const LINES: &[&str] = &[
     "gate approve g9 --as-person",
     "gate reject g9 --as-person",
     "gate skip g9 --as-person",
-    "gate revise g99 --note because --as-person",
+    "gate revise g9 --note x --as-person",
     "answer draft because --as-person",
     "take draft --as-person",
     "give draft --as-person",

@@ -14,7 +14,7 @@ mod worktree;
 pub use commit::{Author, NewCommit};
 pub use land::{Checkout, HeldRef, InTheWay};
 pub use merge::Merged;
-pub use snapshot::Unlistable;
+pub use snapshot::{LineCount, Unlistable};
 pub use staged::HooksFolder;
 pub use state::{Baseline, Dirt};
 

@@ -13,6 +13,15 @@ use crate::domain::change::{Change, Mode};
 const LOCK_LOOKS: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
+/// How much of a path differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineCount {
+    /// The path.
+    pub path: PathBuf,
+    /// Lines added and removed; none for a binary file.
+    pub lines: Option<(u64, u64)>,
+}
+
 /// Why the contents of a work tree can't be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unlistable {
@@ -134,11 +143,11 @@ impl Git {
         self.ask(&args)
     }
 
-    /// Lines added and removed by path; none for a binary file.
+    /// Lines added and removed, by path.
     ///
     /// # Errors
     /// git is missing, or failed.
-    pub fn line_counts(&self, from: &str, to: &str) -> Result<Vec<(PathBuf, Option<(u64, u64)>)>, GitError> {
+    pub fn line_counts(&self, from: &str, to: &str) -> Result<Vec<LineCount>, GitError> {
         let listed = self.ask(&["diff-tree", "-r", "-z", "--numstat", "--no-renames", from, to, "--"])?;
         let entries = listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
         Ok(entries.filter_map(counted).collect())
@@ -152,11 +161,11 @@ impl Git {
     }
 }
 
-fn counted(entry: &[u8]) -> Option<(PathBuf, Option<(u64, u64)>)> {
+fn counted(entry: &[u8]) -> Option<LineCount> {
     let mut parts = entry.splitn(3, |byte| *byte == b'\t');
     let mut number = || std::str::from_utf8(parts.next()?).ok().map(|text| text.parse::<u64>().ok());
     let (added, removed) = (number()?, number()?);
-    Some((path(parts.next()?), added.zip(removed)))
+    Some(LineCount { path: path(parts.next()?), lines: added.zip(removed) })
 }
 
 /// The path in git's complaint about what it can't take in as a file.

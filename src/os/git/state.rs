@@ -97,11 +97,31 @@ impl Git {
     /// git is missing, or failed.
     pub fn baseline(&self, without: &str) -> Result<Baseline, GitError> {
         let mut baseline = Baseline { settings: self.settings()?, obeyed: self.obeyed(), ..Baseline::default() };
+        self.look_at_checkout(&mut baseline, without)?;
+        Ok(baseline)
+    }
+
+    /// The same once more. Where settings differ by now the checkout is taken to be as it was: looking at it could run
+    /// what they name.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn baseline_again(&self, without: &str, before: &Baseline) -> Result<Baseline, GitError> {
+        let (settings, obeyed) = (self.settings()?, self.obeyed());
+        if settings != before.settings || obeyed != before.obeyed {
+            return Ok(Baseline { settings, obeyed, ..before.clone() });
+        }
+        let mut baseline = Baseline { settings, obeyed, ..Baseline::default() };
+        self.look_at_checkout(&mut baseline, without)?;
+        Ok(baseline)
+    }
+
+    fn look_at_checkout(&self, baseline: &mut Baseline, without: &str) -> Result<(), GitError> {
         if self.work_tree.is_some() {
             baseline.head = self.head()?;
             baseline.dirt = self.dirt(without)?;
         }
-        Ok(baseline)
+        Ok(())
     }
 
     fn dirt(&self, without: &str) -> Result<BTreeMap<String, Dirt>, GitError> {

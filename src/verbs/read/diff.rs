@@ -89,11 +89,11 @@ pub fn diff(ctx: &Ctx, request: &DiffRequest) -> Result<DiffReport> {
     };
     let only: Vec<&Path> = ends.only.iter().map(PathBuf::as_path).collect();
     let counts = git.line_counts(&ends.from, &ends.to)?;
-    let counts = counts.into_iter().filter(|(path, _)| only.is_empty() || only.contains(&path.as_path()));
-    let files = counts.map(|(path, lines)| FileDiff {
-        path: path.to_string_lossy().into_owned(),
-        added: lines.map(|lines| lines.0),
-        removed: lines.map(|lines| lines.1),
+    let counts = counts.into_iter().filter(|count| only.is_empty() || only.contains(&count.path.as_path()));
+    let files = counts.map(|count| FileDiff {
+        path: count.path.to_string_lossy().into_owned(),
+        added: count.lines.map(|lines| lines.0),
+        removed: count.lines.map(|lines| lines.1),
     });
     let files = files.collect();
     let mut patch = if request.stat { None } else { Some(git.patch(&ends.from, &ends.to, &only)?) };

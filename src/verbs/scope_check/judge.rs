@@ -31,7 +31,7 @@ impl Judged {
 
 /// What the seal would say to the tree as it stands.
 pub fn everything(ctx: &Ctx, here: &Here) -> Result<Judged> {
-    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.run.spec, &here.tree)?;
+    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &here.tree, here.run.spec.tree.foreign_write)?;
     let mut judged = match here.tree.kind {
         TreeKind::Own if !around.obeyed => contents(ctx, here)?,
         // Nothing in it is sealed.

@@ -48,13 +48,14 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
         let what = format!("{}: {} is gone", Violation::WorktreeRequired.word(), folder.display());
         return Ok(Look::Refused(vec![what]));
     }
-    let trespasses = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &hold.run.spec, &tree)?;
-    tree::guard::told(ctx, hold, &trespasses.told)?;
-    let mut refused = trespasses.refused;
-    if trespasses.obeyed {
+    let rule = hold.run.spec.tree.foreign_write;
+    let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree, rule)?;
+    if around.obeyed {
         // Nothing is listed with settings that may name commands of the agent's.
-        return Ok(Look::Refused(refused));
+        return Ok(Look::Refused(around.refused));
     }
+    tree::guard::tell_of(ctx, hold, &around.told)?;
+    let mut refused = around.refused;
     let listed = if tree.kind == TreeKind::Own {
         match list(ctx, hold, &tree)? {
             Ok(listed) => {

@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use crate::domain::event::EventType;
-use crate::domain::frozen::{ForeignWrite, RunSpec};
+use crate::domain::frozen::ForeignWrite;
 use crate::domain::scope::Violation;
 use crate::error::Result;
 use crate::os::git::{Baseline, Git};
@@ -22,33 +22,36 @@ pub fn begin(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<()> {
     ctx.write("tree", |tx| Ok(store::tree::set_baseline(tx, tree.id, &baseline)?))
 }
 
-/// What changed around a tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What changed around a tree since its attempt began, each path with its word.
+#[derive(Debug, Default)]
 pub struct Trespasses {
     /// What keeps the attempt from being sealed.
     pub refused: Vec<String>,
     /// Some of it is what git obeys: settings, hooks, attributes.
     pub obeyed: bool,
-    /// Paths of the checkout that are only to be told of.
+    /// Paths of the checkout that the workflow only wants told.
     pub told: Vec<String>,
 }
 
-/// What changed around a tree since its attempt began.
-pub fn trespasses(ctx: &Ctx, git: &Git, run: &RunSpec, tree: &Tree) -> Result<Trespasses> {
+/// Looks what changed around a tree since its attempt began.
+pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree, rule: ForeignWrite) -> Result<Trespasses> {
     let Some(before) = tree.baseline.clone() else { return Ok(Trespasses::default()) };
     let before: Baseline = serde_json::from_value(before)?;
-    let (settings, paths) = before.differences(&git.baseline(FOLDER)?);
+    let (settings, paths) = before.differences(&git.baseline_again(FOLDER, &before)?);
     let obeyed = !settings.is_empty();
-    let is_told = run.tree.foreign_write == ForeignWrite::Tell;
-    let (paths, told) = if is_told { (Vec::new(), paths) } else { (paths, Vec::new()) };
-    let protected = settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word()));
+    let mut refused: Vec<String> =
+        settings.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word())).collect();
+    if rule == ForeignWrite::Tell {
+        return Ok(Trespasses { refused, obeyed, told: paths });
+    }
     let project = ctx.layout().project().display().to_string();
     let foreign = paths.into_iter().map(|path| format!("{}: {path} in {project}", Violation::ForeignWrite.word()));
-    Ok(Trespasses { refused: protected.chain(foreign).collect(), obeyed, told })
+    refused.extend(foreign);
+    Ok(Trespasses { refused, obeyed, told: Vec::new() })
 }
 
 /// Notes in the log what changed in the checkout meanwhile.
-pub fn told(ctx: &Ctx, hold: &Hold, paths: &[String]) -> Result<()> {
+pub fn tell_of(ctx: &Ctx, hold: &Hold, paths: &[String]) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }
