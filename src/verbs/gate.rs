@@ -248,7 +248,8 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
         };
         Ok((run, job, report))
     })?;
-    report.behind = behind::look(ctx, &run, &job, request.full)?;
+    let depth = behind::Depth { is_full: request.full, is_open: report.gate.state == GateState::Pending };
+    report.behind = behind::look(ctx, &run, &job, depth)?;
     Ok(report)
 }
 
@@ -445,7 +446,8 @@ fn look(tx: &Writing<'_>, gates: Vec<Gate>, said: &Said<'_>, now: &Moment) -> Re
     Ok(Looked::Done(decided))
 }
 
-fn stale(anew: &[(GateId, String)]) -> Error {
+/// What gates are about has changed; they are open anew, with the jobs behind them.
+pub fn stale(anew: &[(GateId, String)]) -> Error {
     let jobs: Vec<&str> = anew.iter().map(|(_, job)| job.as_str()).collect();
     let message = format!("what the gate before {} is about has changed since it was shown", jobs.join(", "));
     let error = Error::new(Code::StaleGate, message).hint("it is open anew: look again");

@@ -82,8 +82,17 @@ pub struct Behind {
     pub landing: Option<LandingView>,
 }
 
+/// How far to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Depth {
+    /// The whole of every difference.
+    pub is_full: bool,
+    /// The gate waits: what deciding it would do is looked at too.
+    pub is_open: bool,
+}
+
 /// Looks at what is behind a job's gate.
-pub fn look(ctx: &Ctx, run: &Run, job: &Job, is_full: bool) -> Result<Behind> {
+pub fn look(ctx: &Ctx, run: &Run, job: &Job, depth: Depth) -> Result<Behind> {
     let (above, reviews, checks) = ctx.read(|read| {
         let mut above = Vec::new();
         for id in store::job::upstream(read, job.id)? {
@@ -95,9 +104,9 @@ pub fn look(ctx: &Ctx, run: &Run, job: &Job, is_full: bool) -> Result<Behind> {
     let lands = job.spec.kind == JobType::Land;
     let mut changes = Vec::new();
     for name in if lands { vec![None] } else { changed(ctx, &above)? } {
-        changes.push(change(ctx, run, name, is_full)?);
+        changes.push(change(ctx, run, name, depth.is_full)?);
     }
-    let landing = if lands { Some(landing(ctx, run, job)?) } else { None };
+    let landing = if lands { Some(landing(ctx, run, job, depth.is_open)?) } else { None };
     Ok(Behind { changes, reviews, checks, landing })
 }
 
@@ -154,7 +163,7 @@ fn checks(read: &Connection, above: &[Job]) -> Result<Vec<Check>> {
     Ok(found)
 }
 
-fn landing(ctx: &Ctx, run: &Run, job: &Job) -> Result<LandingView> {
+fn landing(ctx: &Ctx, run: &Run, job: &Job, is_open: bool) -> Result<LandingView> {
     let git = tree::repository(ctx)?;
     let into = plan::target(job, None);
     let mut view = LandingView {
@@ -171,6 +180,9 @@ fn landing(ctx: &Ctx, run: &Run, job: &Job) -> Result<LandingView> {
     if let (Some(tip), Some(base)) = (&view.tip, &run.base) {
         let lines = git.subjects(base, tip, SHOWN_COMMITS)?.into_iter();
         view.commits = lines.map(|(commit, subject)| CommitLine { commit, subject }).collect();
+    }
+    if !is_open {
+        return Ok(view);
     }
     match plan::plan(ctx, &git, (run, job), None) {
         Ok(Way::Done { kind, .. }) => view.finds = Some(kind),

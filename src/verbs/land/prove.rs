@@ -81,8 +81,13 @@ impl Ground {
         let own = Git::of_tree(&git_dir, &folder);
         own.check_out(&plan.tree)?;
         let ground = Ground { folder, beside, git: own };
-        ground.furnish(ctx, subject)?;
-        Ok(ground)
+        match ground.furnish(ctx, subject) {
+            Ok(()) => Ok(ground),
+            Err(error) => {
+                ground.clear(ctx, git, true)?;
+                Err(error)
+            }
+        }
     }
 
     /// Files from the principal checkout, and seeded folders.

@@ -81,16 +81,19 @@ fn by_gate(ctx: &Ctx, run: &Run, job: &Job, request: &LandRequest) -> Result<Dec
     report.decided.into_iter().next().ok_or_else(|| Error::new(Code::Bug, "a gate vanished"))
 }
 
-/// The open gate of the job; one that is due is opened.
+/// The open gate of the job; one that is due is opened. What changed since it was opened is not landed unseen.
 fn open(ctx: &Ctx, run: RunId, job: &Job) -> Result<GateId> {
     let now = ctx.clock.moment();
-    ctx.write("gate open", |tx| {
+    let (gate, is_anew) = ctx.write("gate open", |tx| {
         let run = store::run::get(tx, run)?;
         if let Some(gate) = store::gate::pending_of_job(tx, job.id)? {
-            return Ok(flow::renew(tx, &run, job, &gate, &now)?.unwrap_or(gate.id));
+            let anew = flow::renew(tx, &run, job, &gate, &now)?;
+            return Ok((anew.unwrap_or(gate.id), anew.is_some()));
         }
-        flow::open(tx, &run, job, &now)?.ok_or_else(|| Error::new(Code::NotFound, "no gate waits"))
-    })
+        let opened = flow::open(tx, &run, job, &now)?;
+        Ok((opened.ok_or_else(|| Error::new(Code::NotFound, "no gate waits"))?, false))
+    })?;
+    if is_anew { Err(gate::stale(&[(gate, job.name.clone())])) } else { Ok(gate) }
 }
 
 fn meant(read: &Connection, name: Option<&str>) -> Result<Run> {
