@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use super::changes::Listed;
 use super::must_still_hold;
 use crate::domain::contract::Answer;
+use crate::domain::job::Outcome;
 use crate::domain::session::ChangeState;
 use crate::error::Result;
 use crate::os::git::{Git, Merged, NewCommit};
@@ -66,11 +67,14 @@ pub fn integrate(ctx: &Ctx, hold: &Hold, listed: &Listed, answer: &Answer) -> Re
 /// Changes of earlier attempts that came onto the run's branch and were never sealed, because whoever settled them died
 /// too often: their outcome is written now. True when there are some.
 pub fn adopt(ctx: &Ctx, hold: &Hold) -> Result<bool> {
-    let earlier: Vec<_> = ctx
-        .read(|read| Ok(store::change::of_job(read, hold.job.id)?))?
-        .into_iter()
-        .filter(|change| change.attempt < hold.lease.attempt && change.state == ChangeState::Intended)
-        .collect();
+    let earlier = ctx.read(|read| {
+        let attempts = store::attempt::of_job(read, hold.job.id, u32::MAX)?;
+        let sealed = attempts.iter().find(|attempt| attempt.outcome == Some(Outcome::Sealed));
+        let sealed = sealed.map_or(0, |attempt| attempt.number);
+        let mut changes = store::change::of_job(read, hold.job.id)?;
+        changes.retain(|change| change.attempt > sealed && change.attempt < hold.lease.attempt);
+        Ok(changes)
+    })?;
     if earlier.is_empty() {
         return Ok(false);
     }
@@ -78,7 +82,10 @@ pub fn adopt(ctx: &Ctx, hold: &Hold) -> Result<bool> {
     let tip = tree::tip(ctx, &git, &hold.run)?;
     let mut found = false;
     for change in earlier {
-        if git.is_ancestor(&change.commit, &tip)? {
+        if change.state == ChangeState::Integrated {
+            // Adopted before, by a settling that was cut too.
+            found = true;
+        } else if git.is_ancestor(&change.commit, &tip)? {
             ctx.write("settle", |tx| seal::integrated(tx, &hold.job, change.attempt))?;
             found = true;
         }
