@@ -4,6 +4,7 @@ use super::call::Session;
 use super::output::{Output, complain, harmless, next_text};
 use super::run::Prepare;
 use super::table::table;
+use crate::domain::change::short;
 use crate::error::{Code, Error, Result};
 use crate::verbs::run::check::{Check, CheckReport, CheckRequest};
 use crate::verbs::run::prepare::PrepareRequest;
@@ -43,7 +44,7 @@ fn names(red: &[&Check]) -> String {
 
 fn text(report: &CheckReport) -> String {
     let mut text = match &report.base {
-        Some(base) => format!("base {}\n", base.get(..12).unwrap_or(base)),
+        Some(base) => format!("base {}\n", short(base)),
         None => String::new(),
     };
     let row = |check: &Check| {

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::call::Session;
 use super::output::{Output, next_text};
+use crate::domain::change::short;
 use crate::domain::session::LandingKind;
 use crate::domain::verdict::Finding;
 use crate::error::Result;
@@ -185,13 +186,12 @@ fn finding(finding: &Finding) -> String {
 }
 
 fn landing(landing: &LandingView) -> String {
-    let short =
-        |commit: &Option<String>| commit.as_deref().map_or("-", |commit| commit.get(..12).unwrap_or(commit)).to_owned();
+    let of = |commit: &Option<String>| commit.as_deref().map_or("-", short).to_owned();
     let into = landing.into.as_deref().unwrap_or("its own branch");
-    let at = if landing.target.is_some() { format!(" (at {})", short(&landing.target)) } else { String::new() };
-    let mut text = format!("lands {} ({}) on {into}{at}, {}\n", landing.branch, short(&landing.tip), landing.style);
+    let at = if landing.target.is_some() { format!(" (at {})", of(&landing.target)) } else { String::new() };
+    let mut text = format!("lands {} ({}) on {into}{at}, {}\n", landing.branch, of(&landing.tip), landing.style);
     for commit in &landing.commits {
-        text.push_str(&format!("  {} {}\n", commit.commit.get(..12).unwrap_or(&commit.commit), commit.subject));
+        text.push_str(&format!("  {} {}\n", short(&commit.commit), commit.subject));
     }
     if let Some(finds) = landing.finds {
         text.push_str(&format!("nothing would be moved: {finds}\n"));
@@ -223,7 +223,7 @@ fn decided(report: &DecideReport) -> String {
 /// What landed, and where.
 pub fn landed(landed: &Landed) -> String {
     let into = landed.into.as_deref().unwrap_or("-");
-    let at = landed.commit.as_deref().map_or("", |commit| commit.get(..12).unwrap_or(commit));
+    let at = landed.commit.as_deref().map_or("", short);
     let again = if landed.already { ", and was landed before: nothing to do" } else { "" };
     let mut text = match landed.kind {
         LandingKind::Squash => format!("landed {} on {into} as {at}{again}\n", landed.branch),

@@ -12,6 +12,7 @@ use super::gate::{landed, onward_text};
 use super::go::Go;
 use super::output::{Output, next_text};
 use super::summary;
+use crate::domain::change::short;
 use crate::error::{Code, Error, Result};
 use crate::verbs::run::land::LandRequest;
 use crate::verbs::run::prepare::{Base, PrepareReport, PrepareRequest};
@@ -174,7 +175,7 @@ fn cut(command: &str) -> String {
 }
 
 fn base_text(base: &Base) -> String {
-    let commit = base.commit.as_deref().map_or("no commit yet", |commit| commit.get(..12).unwrap_or(commit));
+    let commit = base.commit.as_deref().map_or("no commit yet", short);
     match base.uncommitted {
         None | Some(0) => format!("base {commit}\n"),
         Some(1) => format!("base {commit}; 1 uncommitted change is not part of the run\n"),

@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::path::shown;
 use super::scope::{Scope, Violation};
 
+/// A commit's name as people read it.
+pub fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

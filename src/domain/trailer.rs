@@ -2,6 +2,20 @@
 //!
 //! It works on bytes, because a message need not be UTF-8, and does not know what the trailers are for.
 
+/// Names the run that a commit comes from.
+pub const RUN: &str = "Striatum-Run";
+
+/// Where the commit of an attempt comes from.
+pub fn of_attempt(run: &str, job: &str, attempt: u32) -> [(&'static str, String); 3] {
+    [(RUN, run.to_owned()), ("Striatum-Job", job.to_owned()), ("Striatum-Attempt", attempt.to_string())]
+}
+
+/// A body with trailers below it, whatever it ends with: what it claims itself is no trailer of ours.
+pub fn below(body: &str, trailers: &[(&str, String)]) -> String {
+    let lines: String = trailers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    format!("{}\n\n{lines}", body.trim_end())
+}
+
 /// What git cuts off when it edits a message verbosely, after the comment sign.
 const SCISSORS: &[u8] = b" ------------------------ >8 ------------------------";
 

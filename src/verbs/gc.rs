@@ -89,7 +89,7 @@ fn trees(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
         let bytes = files::room(&path).0;
         let stays = why_it_stays(ctx, &row, &job)?;
         if yes && stays.is_none() {
-            take_away(ctx, &row, &job)?;
+            tree::release::release(ctx, &row, &job)?;
         }
         left.push(Leftover { path, what, bytes, stays });
     }
@@ -97,17 +97,13 @@ fn trees(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
 }
 
 fn why_it_stays(ctx: &Ctx, row: &Tree, job: &Job) -> Result<Option<String>> {
-    if row.state == TreeState::Making || !tree::folder(ctx, row).is_dir() {
+    if tree::release::is_used(ctx, row)? {
+        return Ok(Some("its helper is still at it".to_owned()));
+    }
+    if row.state == TreeState::Making || !tree::is_there(&tree::folder(ctx, row)) {
         return Ok(None);
     }
     tree::release::obstacle(ctx, &tree::repository(ctx)?, row, job)
-}
-
-fn take_away(ctx: &Ctx, row: &Tree, job: &Job) -> Result<()> {
-    if row.state == TreeState::Making {
-        return tree::release::give_up(ctx, row, "it was never finished");
-    }
-    tree::release::release(ctx, row, job).map(|_| ())
 }
 
 /// Folders among the trees that no row tells of: nobody knows whose they are.
@@ -180,6 +176,9 @@ fn discard(ctx: &Ctx, named: &str, request: &GcRequest) -> Result<Option<String>
     })?;
     let row = row.filter(|row| row.state != TreeState::Removed && run.state.is_terminal());
     let row = row.ok_or_else(|| Error::new(Code::NotFound, format!("{named} has no work tree that is kept")))?;
+    if tree::release::is_used(ctx, &row)? {
+        return Err(Error::new(Code::StillHeld, format!("a helper is still at the work tree of {named}")));
+    }
     if !request.yes {
         return Ok(None);
     }

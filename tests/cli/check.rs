@@ -3,15 +3,14 @@
 use crate::support::TestRepo;
 
 fn repo(test: &str, lane: &str) -> TestRepo {
-    let repo = TestRepo::new();
-    repo.write("src/a.txt", "one\n");
+    let repo = TestRepo::with_code();
     repo.write("test.sh", test);
-    repo.git(&["add", "--all"]);
-    repo.git(&["commit", "-qm", "one"]);
+    repo.said(&["add", "--all"]);
+    repo.said(&["commit", "-qm", "Test"]);
     repo.workflow(
         "w",
         &format!(
-            "[lanes.author]\ncommand = [{lane:?}, \"-c\", \"echo two > src/a.txt\"]\n[[jobs]]\nid = \"draft\"\n\
+            "[lanes.author]\ncommand = [{lane:?}, \"-c\", \"echo four > src/main.txt\"]\n[[jobs]]\nid = \"draft\"\n\
              role = \"author\"\nlane = \"author\"\nobjective = \"x\"\nwrites = [\"src/\"]\nverify = \"sh test.sh\"\n"
         ),
     );
@@ -21,11 +20,11 @@ fn repo(test: &str, lane: &str) -> TestRepo {
 
 #[test]
 fn what_is_red_before_anybody_touched_anything_is_told_and_stops_go() {
-    let repo = repo("echo one expected two; grep -q two src/a.txt\n", "sh");
+    let repo = repo("echo no four yet; grep -q four src/main.txt\n", "sh");
     let report = repo.json(&["run", "check", "-w", "w"]).exits(1).value();
     let verify = report["checks"].as_array().unwrap().iter().find(|check| check["kind"] == "verify").unwrap().clone();
     assert_eq!((verify["result"].as_str(), verify["what"].as_str()), (Some("failed"), Some("sh test.sh")));
-    assert_eq!(verify["detail"], "one expected two\n");
+    assert_eq!(verify["detail"], "no four yet\n");
     let refused = repo.striatum(&["run", "go", "-w", "w"]).exits(1);
     assert!(refused.stderr.contains("red before anybody touched anything: verify `sh test.sh` failed"), "{refused}");
     assert!(refused.stderr.contains("--base-red"), "{refused}");
@@ -35,7 +34,7 @@ fn what_is_red_before_anybody_touched_anything_is_told_and_stops_go() {
 
 #[test]
 fn a_green_base_is_said_to_be_and_nothing_is_left_of_looking() {
-    let repo = repo("grep -q . src/a.txt\n", "sh");
+    let repo = repo("grep -q . src/main.txt\n", "sh");
     repo.striatum(&["run", "check", "-w", "w"]).ok();
     let trees = repo.git(&["worktree", "list", "--porcelain"]);
     assert_eq!(String::from_utf8_lossy(&trees.stdout).matches("worktree ").count(), 1);

@@ -4,7 +4,7 @@ use crate::support::TestRepo;
 
 const WORKFLOW: &str = r#"
 [lanes.author]
-command = ["sh", "-c", "printf 'attempt %s\\n' ${attempt} > src/new.txt; rm -f src/old.txt"]
+command = ["sh", "-c", "printf 'attempt %s\\n' ${attempt} > src/new.txt; rm -f src/main.txt"]
 [lanes.critic]
 command = ["sh", "-c", "grep -q 'attempt 2' src/new.txt && striatum work verdict accept || striatum work verdict needs_revision --finding 'one: not two'"]
 [[jobs]]
@@ -21,13 +21,8 @@ objective = "Look"
 "#;
 
 fn driven() -> TestRepo {
-    let repo = TestRepo::new();
-    repo.write("src/old.txt", "old\n");
-    repo.git(&["add", "--all"]);
-    repo.git(&["commit", "-qm", "one"]);
-    repo.workflow("w", WORKFLOW);
-    repo.start("w");
-    repo.drive().ok();
+    let repo = TestRepo::with_code();
+    repo.drive_through(WORKFLOW).ok();
     repo
 }
 
@@ -35,14 +30,14 @@ fn driven() -> TestRepo {
 fn a_job_shows_everything_that_it_changed_and_an_attempt_only_its_own() {
     let repo = driven();
     insta::assert_snapshot!(repo.striatum(&["diff", "draft", "--stat"]).ok().stdout, @r"
+        +0     -3  src/main.txt
         +1     -0  src/new.txt
-        +0     -1  src/old.txt
-    2 files, +1 -1
+    2 files, +1 -3
     ");
     let patch = repo.striatum(&["diff", "draft"]).ok().stdout;
     assert!(patch.contains("+attempt 2\n") && !patch.contains("attempt 1"), "{patch}");
     let patch = repo.striatum(&["diff", "draft", "--attempt", "2"]).ok().stdout;
-    assert!(patch.contains("-attempt 1\n+attempt 2\n") && !patch.contains("old.txt"), "{patch}");
+    assert!(patch.contains("-attempt 1\n+attempt 2\n") && !patch.contains("main.txt"), "{patch}");
     let whole = repo.striatum(&["diff"]).ok().stdout;
     assert_eq!(whole, repo.striatum(&["diff", "draft"]).ok().stdout);
 }
@@ -56,19 +51,15 @@ fn a_job_that_changed_nothing_is_told_so() {
 
 #[test]
 fn a_review_of_existing_commits_gets_them_as_a_patch_and_checked_out() {
-    let repo = TestRepo::new();
-    repo.write("src/a.txt", "one\n");
-    repo.git(&["add", "--all"]);
-    repo.git(&["commit", "-qm", "one"]);
-    repo.write("src/a.txt", "two\n");
-    repo.git(&["commit", "-qam", "two"]);
-    repo.git(&["branch", "feature"]);
-    repo.git(&["reset", "-q", "--hard", "HEAD~1"]);
-    repo.workflow(
-        "w",
+    let repo = TestRepo::with_code();
+    repo.said(&["switch", "-qc", "feature"]);
+    repo.write("src/main.txt", "changed\n");
+    repo.said(&["commit", "-qam", "two"]);
+    repo.said(&["switch", "-q", "main"]);
+    let driven = repo.drive_through(
         r#"
 [lanes.critic]
-command = ["sh", "-c", "grep -q two src/a.txt && grep -q '^+two' ${inputs}/range/change.patch && striatum work verdict accept"]
+command = ["sh", "-c", "grep -q changed src/main.txt && grep -q '^+changed' ${inputs}/range/change.patch && striatum work verdict accept"]
 [[jobs]]
 id = "look"
 lane = "critic"
@@ -76,18 +67,13 @@ reviews = { range = "main..feature" }
 objective = "Look"
 "#,
     );
-    repo.git(&["branch", "-M", "main"]);
-    repo.start("w");
-    repo.drive().ok();
-    assert_eq!(repo.read("src/a.txt"), "one\n");
+    driven.ok();
+    repo.check_untouched();
 }
 
 #[test]
 fn a_range_that_is_none_is_refused_before_anything_is_made() {
-    let repo = TestRepo::new();
-    repo.write("a.txt", "one\n");
-    repo.git(&["add", "--all"]);
-    repo.git(&["commit", "-qm", "one"]);
+    let repo = TestRepo::with_code();
     repo.workflow(
         "w",
         "[lanes.h]\nmode = \"human\"\n[[jobs]]\nid = \"look\"\nlane = \"h\"\nreviews = { range = \"nowhere..HEAD\" }\nobjective = \"x\"\n",

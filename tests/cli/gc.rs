@@ -24,13 +24,8 @@ max_strikes = 1
 "#;
 
 fn canceled() -> TestRepo {
-    let repo = TestRepo::new();
-    repo.write("src/old.txt", "old\n");
-    repo.git(&["add", "--all"]);
-    repo.git(&["commit", "-qm", "one"]);
-    repo.workflow("w", WORKFLOW);
-    repo.start("w");
-    repo.drive().exits(3);
+    let repo = TestRepo::with_code();
+    repo.drive_through(WORKFLOW).exits(3);
     repo.striatum(&["run", "cancel", "--reason", "enough"]).ok();
     repo
 }
@@ -73,10 +68,7 @@ fn a_store_goes_and_what_you_wrote_and_what_git_keeps_stays() {
 
 #[test]
 fn nothing_goes_while_a_run_is_live() {
-    let repo = TestRepo::new();
-    repo.write("src/old.txt", "old\n");
-    repo.git(&["add", "--all"]);
-    repo.git(&["commit", "-qm", "one"]);
+    let repo = TestRepo::with_code();
     repo.workflow("w", WORKFLOW);
     repo.start("w");
     repo.json(&["uninit", "--yes"]).refused(5, "invalid_transition");

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::{DRAFT, TestRepo, wait_until};
+use crate::support::{DRAFT, REVIEWED, TestRepo, wait_until};
 
 /// Two that change the same line, side by side.
 const TWO: &str = r#"
@@ -22,22 +22,6 @@ const TWO: &str = r#"
     lane = "script"
     writes = ["src/"]
     allow_overlap = true
-"#;
-
-/// A draft and its review.
-const REVIEWED: &str = r#"
-    [lanes.script]
-    command = "@agent"
-    timeout = "60s"
-    [[jobs]]
-    id = "draft"
-    role = "author"
-    lane = "script"
-    writes = ["src/"]
-    [[jobs]]
-    id = "review"
-    reviews = "draft"
-    lane = "script"
 "#;
 
 /// The packet of the newest session that worked on an attempt.
@@ -83,12 +67,12 @@ fn a_change_out_of_scope_is_refused_by_its_word_and_the_next_packet_tells_it() {
     repo.check_completed("w-1");
 }
 
-#[test]
-fn two_that_change_the_same_line_meet_in_a_conflict_that_the_later_one_resolves() {
+/// Two change the same line; the later one goes on as told.
+fn in_conflict(later: &[(&str, &str)]) -> TestRepo {
     let repo = TestRepo::with_code();
     repo.agent("left", "sed -i s/two/left/ src/main.txt; hold left; complete");
     repo.agent("right.1", "sed -i s/two/right/ src/main.txt; hold right; complete");
-    repo.agent("right.2", "cp src/main.txt \"$AGENT/seen\"; printf 'one\\nboth\\nthree\\n' > src/main.txt; complete");
+    later.iter().for_each(|(attempt, script)| repo.agent(attempt, script));
     repo.workflow("w", TWO);
     repo.start("w");
     let driver = repo.spawn(&["run", "drive", "--interval", "500ms"]);
@@ -98,6 +82,13 @@ fn two_that_change_the_same_line_meet_in_a_conflict_that_the_later_one_resolves(
     wait_until("left is sealed", || repo.job_state("left") == "completed");
     repo.go("right");
     driver.wait().ok();
+    repo
+}
+
+#[test]
+fn two_that_change_the_same_line_meet_in_a_conflict_that_the_later_one_resolves() {
+    let resolve = "cp src/main.txt \"$AGENT/seen\"; printf 'one\\nboth\\nthree\\n' > src/main.txt; complete";
+    let repo = in_conflict(&[("right.2", resolve)]);
     let attempts = repo.attempts();
     assert_eq!(attempts[1], "right.1 conflict: others have changed the same places meanwhile: src/main.txt");
     assert_eq!(attempts[2], "right.2 sealed");
@@ -109,6 +100,18 @@ fn two_that_change_the_same_line_meet_in_a_conflict_that_the_later_one_resolves(
     assert_eq!(repo.landed("w-1"), ["left.1", "right.2"]);
     assert_eq!(repo.one::<i64>("SELECT strikes FROM job WHERE name = 'right'", ()), 0);
     repo.check_repository();
+    repo.check_completed("w-1");
+}
+
+#[test]
+fn marks_of_a_conflict_that_are_left_are_refused_and_never_reach_the_branch() {
+    let resolve = "printf 'one\\nboth\\nthree\\n' > src/main.txt; complete";
+    let repo = in_conflict(&[("right.2", "echo more > src/more.txt; complete"), ("right.3", resolve)]);
+    let attempts = repo.attempts();
+    assert_eq!(attempts[2], "right.2 unsealed: conflict marks are left in src/main.txt");
+    assert_eq!(attempts[3], "right.3 sealed");
+    let history = repo.said(&["log", "-p", "--format=", "striatum/w-1"]);
+    assert!(!history.contains("<<<<<<< "), "{history}");
     repo.check_completed("w-1");
 }
 

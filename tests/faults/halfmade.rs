@@ -149,10 +149,8 @@ fn killed_again_and_again(seed: u64) -> u32 {
     };
     assert_eq!(end.code, 0, "{kills} kills: {end}\n{}", repo.told());
     repo.check_nobody_left();
-    // A death after the last seal may leave clean trees; those are gc's.
-    repo.striatum(&["gc", "--yes"]).ok();
     let trees = repo.rows("SELECT path, state, reason FROM tree ORDER BY id");
-    assert_eq!(repo.registered(), Vec::<String>::new(), "{kills} kills\n{trees:#?}");
+    assert_eq!(repo.registered(), Vec::<String>::new(), "{kills} kills\n{trees:#?}\n{end}\n{}", repo.helper_words());
     repo.check_cleared(&run);
     let mut landed = repo.landed(&run);
     landed.sort();

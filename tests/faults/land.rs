@@ -83,7 +83,7 @@ macro_rules! cut_and_approved_again {
 }
 
 cut_and_approved_again! {
-    a_landing_dies_while_its_work_tree_is_made: "land.ground",
+    a_landing_dies_while_its_work_tree_is_made: "trial.made",
     a_landing_dies_while_it_verifies: "verify.spawned",
     a_landing_dies_before_its_verification_is_told: "land verify.uncommitted",
     a_landing_dies_before_its_intent: "land.uncommitted",

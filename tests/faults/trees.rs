@@ -1,7 +1,7 @@
 //! Deaths while a tree is made or carried over, and while a change is committed, pinned, integrated and sealed: each
 //! job's change is on the run's branch exactly once, and nothing is left behind.
 
-use crate::support::{Output, TestRepo, wait_until};
+use crate::support::{DRAFT, Output, REVIEWED, TestRepo, wait_until};
 
 /// Two authors side by side, of whom one is sent back, and a conflict between them.
 const STORY: &str = r#"
@@ -132,6 +132,47 @@ points! { dies_at:
     a_helper_dies_after_it_integrated: "settle.integrated",
     a_helper_dies_after_it_sealed_a_change: "settle.sealed",
     a_helper_dies_before_it_seals_a_change: "seal.uncommitted",
+    a_helper_dies_before_it_removes_a_tree: "tree.going",
+    a_helper_dies_after_it_removed_a_tree: "tree.gone",
+}
+
+/// A tree whose removal was cut in the middle is clean still: what is gone of it is nobody's change.
+#[test]
+fn a_tree_that_was_half_removed_when_its_helper_died_goes() {
+    let repo = TestRepo::with_code();
+    repo.workflow("w", DRAFT);
+    repo.agent("draft", "echo new > src/new.txt; complete");
+    let run = repo.start("w");
+    repo.crash_at("tree.going");
+    let driver = repo.spawn(&["run", "drive", "--interval", "500ms"]);
+    wait_until("somebody dies", || !repo.is_crash_pending());
+    let tree = repo.dir().join("worktrees").join(&run).join("draft.1");
+    // What git would have removed first; a driver may have come to the rest already.
+    let _ = std::fs::remove_file(tree.join("src/new.txt"));
+    let _ = driver.wait();
+    // The run is over, and its tree may be left: whoever drives it again takes it away.
+    repo.striatum(&["run", "drive", "--run-id", &run]).ok();
+    repo.check_cleared(&run);
+    assert_eq!(repo.landed(&run), ["draft.1"]);
+}
+
+/// Whoever finds a folder gone and dies over it leaves the next one no riddle.
+#[test]
+fn a_tree_that_is_found_gone_by_one_that_dies_keeps_nobody_from_driving_on() {
+    let repo = TestRepo::with_code();
+    repo.workflow("w", REVIEWED);
+    repo.agent("draft", "echo \"$ATTEMPT\" > src/new.txt; complete");
+    repo.agent("review.1", "hold review; verdict needs_revision --finding 'Text: not yet'");
+    let run = repo.start("w");
+    let driver = repo.spawn(&["run", "drive", "--interval", "500ms"]);
+    wait_until("the reviewer holds", || repo.notes().iter().any(|note| note.word == "holds review"));
+    std::fs::remove_dir_all(repo.dir().join("worktrees").join(&run).join("draft.1")).unwrap();
+    repo.crash_at("tree.missing");
+    repo.go("review");
+    let _ = driver.wait();
+    assert!(!repo.is_crash_pending(), "nobody came by");
+    repo.striatum(&["run", "drive", "--run-id", &run]).ok();
+    repo.check_cleared(&run);
 }
 
 points! { dies_in_the_second_attempt_at:

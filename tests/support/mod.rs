@@ -27,7 +27,7 @@ pub use output::{Output, next_commands};
 pub use processes::{Found, is_alive, kill, send, thread_cpu_ms};
 pub use running::{Running, wait_until, wait_until_within};
 pub use store::{Event, connect};
-pub use trees::DRAFT;
+pub use trees::{DRAFT, REVIEWED};
 pub use worker::Worker;
 
 use decoy::Decoy;

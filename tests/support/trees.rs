@@ -14,6 +14,22 @@ pub const DRAFT: &str = r#"
     writes = ["src/"]
 "#;
 
+/// A draft and its review.
+pub const REVIEWED: &str = r#"
+    [lanes.script]
+    command = "@agent"
+    timeout = "60s"
+    [[jobs]]
+    id = "draft"
+    role = "author"
+    lane = "script"
+    writes = ["src/"]
+    [[jobs]]
+    id = "review"
+    reviews = "draft"
+    lane = "script"
+"#;
+
 impl TestRepo {
     /// A repository with one commit: `README.md`, `src/main.txt` and what git shall ignore.
     pub fn with_code() -> TestRepo {

@@ -59,7 +59,8 @@ impl Git {
             let _ = std::fs::remove_file(self.git_dir.join(name));
         }
         self.ask(&["update-ref", "--no-deref", "HEAD", commit])?;
-        let own = Git { index: None, ..self.clone() };
+        // Named, so that the lock of one that is killed goes before it runs again.
+        let own = self.with_index(&self.git_dir.join("index"));
         own.ask(&["read-tree", commit])?;
         // Only speeds up what the agent asks git; a failure changes nothing.
         let _ = own.run(&["update-index", "-q", "--refresh"])?;

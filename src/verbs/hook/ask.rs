@@ -110,18 +110,14 @@ fn with_trailers(ctx: &Ctx, here: &Here, around: &Surroundings, file: &Path) -> 
     let file = around.cwd.join(file);
     let message = std::fs::read(&file).map_err(|error| crate::os::Fault::new("read", &file, error))?;
     let sign = if around.is_unedited { None } else { Some(tree::git(ctx, &here.tree)?.comment_sign()?) };
-    if let Some(message) = trailer::added(&message, sign.as_deref(), &trailers(here)) {
+    if let Some(message) = trailer::added(
+        &message,
+        sign.as_deref(),
+        &trailer::of_attempt(&here.run.name, &here.job.name, here.tree.attempt),
+    ) {
         crate::os::files::rewrite(&file, &message)?;
     }
     Ok(())
-}
-
-fn trailers(here: &Here) -> [(&'static str, String); 3] {
-    [
-        ("Striatum-Run", here.run.name.clone()),
-        ("Striatum-Job", here.job.name.clone()),
-        ("Striatum-Attempt", here.tree.attempt.to_string()),
-    ]
 }
 
 /// Finds out where git commits. A main work tree is known by one look at its `.git`.

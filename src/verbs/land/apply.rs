@@ -3,8 +3,9 @@
 //! The reference is held first, then the checkouts follow, then it is moved: a cut in between leaves the landing as
 //! staged changes of a checkout whose branch has not moved, never a checkout that shows the landing taken back.
 
-use super::plan::{plain, short};
+use super::plan::plain;
 use super::{Landed, Subject, conclude, landed};
+use crate::domain::change::short;
 use crate::domain::session::LandingState;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::git::{Checkout, Git, InTheWay};

@@ -173,7 +173,7 @@ fn try_it(ctx: &Ctx, subject: &Subject, asked: &Asked<'_>) -> Result<Landed> {
     for checkout in git.checkouts(&plan.target)? {
         apply::must_be_clean(&checkout, &plan.before, &plan.tree, subject)?;
     }
-    prove::prove(ctx, &git, subject, &plan)?;
+    prove::prove(ctx, subject, &plan)?;
     let after = commit(ctx, &git, subject, &plan)?;
     let new = NewLanding {
         kind: plan.kind,

@@ -1,5 +1,6 @@
 //! What a landing would do, found out without changing anything.
 
+use crate::domain::change::short;
 use crate::domain::session::LandingKind;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::git::{Git, Merged};
@@ -132,9 +133,4 @@ fn not_ahead(run: &Run, target: &str) -> Error {
 /// A branch's name as people write it.
 pub fn plain(target: &str) -> &str {
     target.trim_start_matches("refs/heads/")
-}
-
-/// A commit's name as people read it.
-pub fn short(commit: &str) -> &str {
-    commit.get(..12).unwrap_or(commit)
 }

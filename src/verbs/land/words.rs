@@ -2,6 +2,7 @@
 
 use super::Subject;
 use crate::domain::frozen::TreeKind;
+use crate::domain::trailer;
 use crate::error::Result;
 use crate::store;
 use crate::verbs::Ctx;
@@ -17,7 +18,7 @@ pub fn message(ctx: &Ctx, subject: &Subject) -> Result<String> {
     };
     let title = || if run.spec.title.trim().is_empty() { run.name.clone() } else { run.spec.title.trim().to_owned() };
     let body = said.unwrap_or_else(title);
-    Ok(if spec.trailers { format!("{body}\n\nStriatum-Run: {}\n", run.name) } else { format!("{body}\n") })
+    Ok(if spec.trailers { trailer::below(&body, &[(trailer::RUN, run.name.clone())]) } else { format!("{body}\n") })
 }
 
 /// What the newest work that lands said of itself.

@@ -149,11 +149,7 @@ fn at_work(ctx: &Ctx, git: &Git, job: &Job) -> Result<Option<Ends>> {
     if row.git_dir.is_none() || row.kind != TreeKind::Own {
         return Ok(None);
     }
-    let folder = tree::folder(ctx, &row);
-    let copy = tempfile::tempdir().map_err(|error| crate::os::Fault::new("make", std::env::temp_dir(), error))?;
-    let index = copy.path().join("index");
-    std::fs::copy(tree::index(&folder), &index).map_err(|error| crate::os::Fault::new("copy", &index, error))?;
-    let held = tree::git(ctx, &row)?.with_index(&index).snapshot();
+    let held = tree::aside(ctx, &row)?.git.snapshot();
     let held = held.map_err(|error| Error::new(Code::Git, format!("the tree of {}: {error}", job.name)))?;
     let only = paths(git, &row.base, &held)?;
     Ok(Some(Ends { from: row.base, to: held, is_open: true, attempt: Some(row.attempt), only }))

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +13,11 @@ use crate::domain::frozen::{LaneMode, Snapshot, TreeKind};
 use crate::domain::word::word_enum;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::files;
-use crate::os::git::Git;
 use crate::os::lock::Lock;
-use crate::os::process::{LaneStdin, Limits, Program, find_program};
-use crate::verbs::settle::verify::{Foreground, LIMIT_MS, Verified, run_program};
-use crate::verbs::supervise::environment::for_check;
-use crate::verbs::{Ctx, tree};
+use crate::os::process::find_program;
+use crate::verbs::Ctx;
+use crate::verbs::settle::verify::{LIMIT_MS, Verified};
+use crate::verbs::tree::trial::{Interruptible, Place, Trial, Try};
 
 /// Free space below which a run is likely to fail, in bytes.
 const LEAST_FREE: u64 = 512 * 1024 * 1024;
@@ -171,69 +169,34 @@ fn commands(snapshot: &Snapshot) -> Vec<Wanted> {
 fn on_base(ctx: &Ctx, proposal: &Proposal, commit: &str, commands: &[Wanted]) -> Result<Vec<Check>> {
     let _alone = Lock::try_exclusive(&ctx.layout().locks().join("check.lock"))?
         .ok_or_else(|| Error::new(Code::StillHeld, "another `run check` of this repository is at work"))?;
-    let git = tree::repository(ctx)?;
-    let path = ctx.layout().root().join("worktrees").join(".check");
-    let made = make(ctx, &git, &path, commit)?;
-    let checks = run_all(ctx, proposal, &made, commands);
-    let lock = tree::lock_repository(ctx)?;
-    git.clear_half_made(&path)?;
-    drop(lock);
+    let home = ctx.layout().root().join("worktrees");
+    let place = Place { folder: home.join(".check"), logs: home.join(".check.logs") };
+    let trial = Trial::make(ctx, place, commit, None)?;
+    let checks = run_all(ctx, &trial, proposal, commands);
+    trial.clear(false)?;
     checks
 }
 
-/// The work tree; one that an earlier check left when it was killed is cleared first.
-fn make(ctx: &Ctx, git: &Git, path: &Path, commit: &str) -> Result<PathBuf> {
-    if let Some(parent) = path.parent() {
-        files::create_private_dirs(ctx.layout().root(), parent)?;
-    }
-    let lock = tree::lock_repository(ctx)?;
-    git.clear_half_made(path)?;
-    let git_dir = git.add_worktree(path, commit)?;
-    drop(lock);
-    Git::of_tree(&git_dir, path).fill()?;
-    Ok(path.to_owned())
-}
-
-fn run_all(ctx: &Ctx, proposal: &Proposal, tree: &Path, commands: &[Wanted]) -> Result<Vec<Check>> {
-    for file in &proposal.snapshot.run.tree.copy {
-        files::copy_into(ctx.layout().project(), tree, Path::new(file))?;
-    }
+fn run_all(ctx: &Ctx, trial: &Trial<'_>, proposal: &Proposal, commands: &[Wanted]) -> Result<Vec<Check>> {
+    let principal = |name: &str| Ok(Some(ctx.layout().project().join(name)).filter(|folder| folder.is_dir()));
+    trial.furnish(&proposal.snapshot.run.tree, principal)?;
+    let mut runner = Interruptible::new()?;
     let mut checks = Vec::new();
     for (number, wanted) in commands.iter().enumerate() {
-        let check = run_one(ctx, tree, number, wanted)?;
-        let is_over = check.kind == "setup" && check.result != CheckResult::Passed;
-        checks.push(check);
+        let what = wanted.argv.join(" ");
+        ctx.notice(&format!("{} on the base: {what}", wanted.kind));
+        let asked = Try { kind: wanted.kind, number, argv: &wanted.argv, limit_ms: wanted.limit_ms };
+        let (result, detail) = match trial.run(&asked, &mut runner)? {
+            Verified::Passed => (CheckResult::Passed, String::new()),
+            Verified::Failed { tail, .. } => (CheckResult::Failed, tail),
+            Verified::NotRun { why, .. } => (CheckResult::NotRun, why),
+            Verified::Told(why) => return Err(Error::new(Code::Interrupted, why)),
+        };
+        let is_over = wanted.kind == "setup" && result != CheckResult::Passed;
+        checks.push(Check { kind: wanted.kind.to_owned(), what, result, detail });
         if is_over {
             break;
         }
     }
     Ok(checks)
-}
-
-fn run_one(ctx: &Ctx, tree: &Path, number: usize, wanted: &Wanted) -> Result<Check> {
-    let what = wanted.argv.join(" ");
-    ctx.notice(&format!("{} on the base: {what}", wanted.kind));
-    let folder = ctx.layout().scratch("check").attempt("base", 0);
-    for path in [folder.folder(), &folder.tmp()] {
-        files::create_private_dirs(ctx.layout().root(), path)?;
-    }
-    let log = folder.folder().join(format!("{}-{number}.log", wanted.kind));
-    let _ = std::fs::remove_file(&log);
-    let program = Program {
-        argv: wanted.argv.iter().map(Into::into).collect(),
-        cwd: tree.to_owned(),
-        env: for_check(&folder)?,
-        stdin: LaneStdin::Null,
-        output: log,
-        tty: false,
-        limits: Limits::default(),
-    };
-    let (_, _, verified) = run_program(ctx, &program, wanted.limit_ms, &mut Foreground, &mut |_| Ok(()))?;
-    let (result, detail) = match verified {
-        Verified::Passed => (CheckResult::Passed, String::new()),
-        Verified::Failed { tail, .. } => (CheckResult::Failed, tail),
-        Verified::NotRun { why, .. } => (CheckResult::NotRun, why),
-        Verified::Told(why) => (CheckResult::NotRun, why),
-    };
-    Ok(Check { kind: wanted.kind.to_owned(), what, result, detail })
 }

@@ -162,8 +162,9 @@ pub fn started(ctx: &Ctx, name: Option<&str>) -> Result<Run> {
     Ok(run)
 }
 
-/// A standby whose driver finished: the run's own end.
+/// A standby whose driver finished, or died after the last seal: the run's own end.
 fn followed(ctx: &Ctx, run: RunId) -> Result<DriveReport> {
+    tree::release::at_end(ctx, run)?;
     let (run, world) = observe::world(ctx, run)?;
     let plan = reconcile(&world, &ctx.clock.moment());
     report(ctx, &run, &plan.standing)

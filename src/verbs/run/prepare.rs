@@ -111,7 +111,10 @@ pub fn propose(ctx: &Ctx, request: &PrepareRequest) -> Result<Proposal> {
 
 /// Freezes a workflow into a new run in state `ready`.
 pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
-    let Proposal { snapshot, base, how, trust_hash, origins, warnings } = propose(ctx, request)?;
+    let Proposal { snapshot, mut base, how, trust_hash, origins, warnings } = propose(ctx, request)?;
+    if let Some(base) = &mut base {
+        base.uncommitted = uncommitted(ctx);
+    }
     let frozen = Frozen {
         trust_hash,
         hash: hash(&snapshot),
@@ -155,7 +158,7 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
     }
 }
 
-/// Where the run starts, and what of the checkout is no part of it; the store's own folder is read as it stands. A
+/// Where the run starts; the store's own folder is read as it stands. A
 /// repository that can't be asked matters only to a run that needs it.
 fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Option<Base>> {
     let is_needed = snapshot.jobs.iter().any(|job| job.tree != TreeKind::None || job.kind == JobType::Land);
@@ -163,23 +166,27 @@ fn base(ctx: &Ctx, request: &PrepareRequest, snapshot: &Snapshot) -> Result<Opti
     if is_needed {
         able(&git)?;
     }
-    let uncommitted = || git.dirty_count_outside(FOLDER).ok();
     if let Some(named) = &request.base {
         let commit = git.resolve(named)?.ok_or_else(|| {
             Error::new(Code::NotFound, format!("the repository has no commit {named}"))
                 .hint("name a branch, a tag or a commit")
         })?;
-        return Ok(Some(Base { commit: Some(commit), uncommitted: uncommitted() }));
+        return Ok(Some(Base { commit: Some(commit), uncommitted: None }));
     }
     if !is_needed {
-        return Ok(git.head().ok().map(|commit| Base { commit, uncommitted: uncommitted() }));
+        return Ok(git.head().ok().map(|commit| Base { commit, uncommitted: None }));
     }
     at_rest(&git)?;
     let commit = git.head()?.ok_or_else(|| {
         Error::new(Code::NoCommit, "the repository has no commit to start from")
             .hint("make a first one: git add . && git commit -m 'Begin'")
     })?;
-    Ok(Some(Base { commit: Some(commit), uncommitted: uncommitted() }))
+    Ok(Some(Base { commit: Some(commit), uncommitted: None }))
+}
+
+/// What of the checkout is no part of the run; told when it is prepared, and not before.
+fn uncommitted(ctx: &Ctx) -> Option<usize> {
+    Git::here(ctx.layout())?.dirty_count_outside(FOLDER).ok()
 }
 
 /// The highest number of a run of this workflow whose branch or pins are in the repository, whatever became of the

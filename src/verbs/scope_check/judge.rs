@@ -9,7 +9,6 @@ use crate::domain::change::Refused;
 use crate::domain::frozen::TreeKind;
 use crate::domain::scope::{self, Scope, Violation};
 use crate::error::{Code, Error, Result};
-use crate::os::Fault;
 use crate::os::git::Git;
 use crate::verbs::settle::changes;
 use crate::verbs::{Ctx, tree};
@@ -42,14 +41,9 @@ pub fn everything(ctx: &Ctx, here: &Here) -> Result<Judged> {
 }
 
 fn contents(ctx: &Ctx, here: &Here) -> Result<Judged> {
-    let scratch = tempfile::tempdir()?;
-    let copy = scratch.path().join("index");
-    let kept = tree::index(&here.folder);
-    if kept.exists() {
-        std::fs::copy(&kept, &copy).map_err(|error| Fault::new("copy", &kept, error))?;
-    }
-    let git = tree::git(ctx, &here.tree)?.with_index(&copy);
-    match changes::list_by(&git, &here.run.spec, &here.tree.base)? {
+    let aside = tree::aside(ctx, &here.tree)?;
+    let git = &aside.git;
+    match changes::list_by(git, &here.run.spec, &here.tree.base)? {
         Err(embedded) => Ok(Judged::of(1, &[embedded])),
         Ok(listed) => {
             let all = || Ok(git.paths_of(&listed.tree)?);

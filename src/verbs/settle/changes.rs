@@ -47,7 +47,7 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
     let tree = tree.ok_or_else(|| Error::new(Code::Git, format!("the work tree of {} is gone", hold.job.name)))?;
     let folder = tree::folder(ctx, &tree);
     if !tree::is_there(&folder) {
-        tree::release::missing(ctx, &tree::repository(ctx)?, &tree, &hold.job)?;
+        tree::release::missing(ctx, &tree, &hold.job)?;
         let what = format!("{}: {} is gone", Violation::WorktreeRequired.word(), folder.display());
         return Ok(Look::Refused(vec![what]));
     }

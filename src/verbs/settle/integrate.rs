@@ -11,6 +11,7 @@ use super::must_still_hold;
 use crate::domain::contract::Answer;
 use crate::domain::job::Outcome;
 use crate::domain::session::ChangeState;
+use crate::domain::trailer;
 use crate::error::Result;
 use crate::os::git::{Git, Merged, NewCommit};
 use crate::store;
@@ -95,17 +96,7 @@ pub fn adopt(ctx: &Ctx, hold: &Hold) -> Result<bool> {
 
 /// The change as a commit on its base, with its intent recorded.
 fn commit(ctx: &Ctx, git: &Git, hold: &Hold, listed: &Listed, answer: &Answer) -> Result<String> {
-    let at = ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?))?.queued_at;
-    let message = message(hold, answer);
-    let author = tree::author();
-    let new = NewCommit {
-        tree: &listed.tree,
-        parents: &[&listed.base],
-        message: &message,
-        author: &author,
-        at: at.0.div_euclid(1000),
-    };
-    let commit = git.commit(&new)?;
+    let commit = make(ctx, git, hold, (&listed.tree, &[&listed.base]), &message(hold, answer))?;
     ctx.write("settle", |tx| {
         let new = NewChange {
             job: hold.job.id,
@@ -161,13 +152,16 @@ fn merge(
     if !strays.is_empty() {
         return Ok(Err(strays));
     }
-    let at = ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?))?.queued_at;
     let message = format!("Merge {} into {}\n", hold.job.name, hold.run.name);
+    make(ctx, git, hold, (&tree, &[tip, commit]), &message).map(Ok)
+}
+
+/// A commit of the run's own, dated by the attempt's row: the same parts give the same commit.
+fn make(ctx: &Ctx, git: &Git, hold: &Hold, (tree, parents): (&str, &[&str]), message: &str) -> Result<String> {
+    let at = ctx.read(|read| Ok(store::attempt::get(read, hold.job.id, hold.lease.attempt)?))?.queued_at;
     let author = tree::author();
-    let parents = [tip, commit];
-    let new =
-        NewCommit { tree: &tree, parents: &parents, message: &message, author: &author, at: at.0.div_euclid(1000) };
-    Ok(Ok(git.commit(&new)?))
+    let new = NewCommit { tree, parents, message, author: &author, at: at.0.div_euclid(1000) };
+    Ok(git.commit(&new)?)
 }
 
 /// What the commit says: the workflow's words, else the answer's, else the job's objective; then where it comes from.
@@ -176,10 +170,7 @@ fn message(hold: &Hold, answer: &Answer) -> String {
     let said = [Some(spec.commit_message.as_str()), answer.commit_message.as_deref(), answer.summary.as_deref()];
     let said = said.into_iter().flatten().map(str::trim).find(|text| !text.is_empty());
     let body = said.map_or_else(|| headline(&hold.job.name, &spec.objective), str::to_owned);
-    format!(
-        "{body}\n\nStriatum-Run: {}\nStriatum-Job: {}\nStriatum-Attempt: {}\n",
-        hold.run.name, hold.job.name, hold.lease.attempt
-    )
+    trailer::below(&body, &trailer::of_attempt(&hold.run.name, &hold.job.name, hold.lease.attempt))
 }
 
 /// The first line of an objective, short enough for a commit's.

@@ -91,6 +91,14 @@ fn check_all(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::R
         artifacts::Collected::All(artifacts) => artifacts,
         artifacts::Collected::Refused(violations) => return Ok(out_of_scope(violations)),
     };
+    if listed.is_some() {
+        let marked = tree::carry::left_unresolved(ctx, &hold.job)?;
+        if !marked.is_empty() {
+            let detail = format!("conflict marks are left in {}", marked.join(", "));
+            let lesson = Lesson { violations: vec![detail.clone()], verify_tail: None };
+            return Ok(bad(Outcome::Unsealed, detail, lesson));
+        }
+    }
     let is_there_already = listed.is_some() && integrate::adopt(ctx, hold)?;
     if let Some(listed) = &listed
         && !is_there_already

@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::error::{Code, Error, Result};
 use crate::os::git::{Git, Merged, NewCommit, Unlistable};
 use crate::store;
+use crate::store::job::Job;
 use crate::store::tree::{Carried, Tree};
 use crate::verbs::Ctx;
 use crate::verbs::work::hold::Hold;
@@ -53,6 +54,12 @@ pub fn unresolved(ctx: &Ctx, tree: &Tree) -> Vec<String> {
     let folder = super::folder(ctx, tree);
     let conflicts = tree.carried.as_ref().map(|carried| carried.conflicts.clone()).unwrap_or_default();
     conflicts.into_iter().filter(|path| is_marked(&folder, path)).collect()
+}
+
+/// The same for a job's active tree.
+pub fn left_unresolved(ctx: &Ctx, job: &Job) -> Result<Vec<String>> {
+    let tree = ctx.read(|read| Ok(store::tree::active(read, job.id)?))?;
+    Ok(tree.map(|tree| unresolved(ctx, &tree)).unwrap_or_default())
 }
 
 fn is_marked(folder: &Path, path: &str) -> bool {

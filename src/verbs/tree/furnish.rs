@@ -1,8 +1,9 @@
 //! What makes a new tree usable: files copied from the principal checkout, folders seeded, setup commands.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::release;
+use crate::domain::frozen::TreeSpec;
 use crate::error::Result;
 use crate::os::files;
 use crate::verbs::Ctx;
@@ -20,20 +21,33 @@ pub enum Furnished {
     Told(String),
 }
 
-/// Makes a new tree usable.
-pub fn furnish(ctx: &Ctx, hold: &Hold, tree: &Path, runner: &mut dyn Runner) -> Result<Furnished> {
-    let spec = &hold.run.spec.tree;
+/// Copies files from the principal checkout, and seeds folders from where they are found.
+pub fn fill(
+    ctx: &Ctx,
+    spec: &TreeSpec,
+    tree: &Path,
+    seed: impl Fn(&str) -> Result<Option<PathBuf>>,
+) -> Result<std::result::Result<(), String>> {
     for file in &spec.copy {
         if let Err(error) = files::copy_into(ctx.layout().project(), tree, Path::new(file)) {
-            return Ok(Furnished::Failed(format!("copy of {file}: {error}")));
+            return Ok(Err(format!("copy of {file}: {error}")));
         }
     }
     for folder in &spec.cache {
-        let Some(source) = release::newest_folder(ctx, hold, folder)? else { continue };
+        let Some(source) = seed(folder)? else { continue };
         if let Err(error) = files::seed(&source, &tree.join(folder)) {
             // A cache only saves time.
             ctx.notice(&format!("{folder} could not be seeded from {}: {error}", source.display()));
         }
+    }
+    Ok(Ok(()))
+}
+
+/// Makes a new tree usable.
+pub fn furnish(ctx: &Ctx, hold: &Hold, tree: &Path, runner: &mut dyn Runner) -> Result<Furnished> {
+    let spec = &hold.run.spec.tree;
+    if let Err(why) = fill(ctx, spec, tree, |folder| release::newest_folder(ctx, hold, folder))? {
+        return Ok(Furnished::Failed(why));
     }
     let folder = artifacts::folder(ctx, hold);
     for path in [folder.folder(), &folder.tmp()] {

@@ -8,7 +8,7 @@ use crate::domain::event::EventType;
 use crate::domain::frozen::ForeignWrite;
 use crate::domain::id::JobId;
 use crate::domain::scope::Violation;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::os::git::{Baseline, Git};
 use crate::os::layout::FOLDER;
 use crate::store;
@@ -53,11 +53,14 @@ pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree, rule: ForeignWrite) -> Resu
     Ok(Trespasses { refused: foreign.collect(), obeyed: false, told: Vec::new() })
 }
 
-/// Whether git would run other commands on a tree's files than when its attempt began.
-pub fn has_other_filters(git: &Git, tree: &Tree) -> Result<bool> {
-    let Some(before) = tree.baseline.clone() else { return Ok(false) };
+/// Refuses where git would run other commands on a tree's files than when its attempt began.
+pub fn must_have_its_filters(git: &Git, tree: &Tree) -> Result<()> {
+    let Some(before) = tree.baseline.clone() else { return Ok(()) };
     let before: Baseline = serde_json::from_value(before)?;
-    Ok(before.has_other_filters(&git.rules()?))
+    if before.has_other_filters(&git.rules()?) {
+        return Err(Error::new(Code::Git, "filters in git's settings have changed since its attempt began"));
+    }
+    Ok(())
 }
 
 /// What git obeys and an attempt in this tree has changed, whatever became of it; nobody is told twice.

@@ -9,6 +9,7 @@ pub mod guard;
 pub mod provision;
 pub mod release;
 pub mod shown;
+pub mod trial;
 
 use std::path::{Path, PathBuf};
 
@@ -86,6 +87,24 @@ pub fn index(folder: &Path) -> PathBuf {
 pub fn git(ctx: &Ctx, tree: &Tree) -> Result<Git> {
     let folder = folder(ctx, tree);
     Ok(Git::of_tree(repository(ctx)?.git_dir(), &folder).with_index(&index(&folder)))
+}
+
+/// A copy of the seal's index, for looking without changing what the seal compares with; it goes when dropped.
+pub struct Aside {
+    /// git with the copy.
+    pub git: Git,
+    _folder: tempfile::TempDir,
+}
+
+/// Looks at a tree by a copy of the seal's index. Where an agent changed what git runs on files, nothing is looked at.
+pub fn aside(ctx: &Ctx, tree: &Tree) -> Result<Aside> {
+    guard::must_have_its_filters(&repository(ctx)?, tree)?;
+    let folder = tempfile::tempdir()?;
+    let (kept, copy) = (index(&self::folder(ctx, tree)), folder.path().join("index"));
+    if kept.exists() {
+        std::fs::copy(&kept, &copy).map_err(|error| crate::os::Fault::new("copy", &kept, error))?;
+    }
+    Ok(Aside { git: git(ctx, tree)?.with_index(&copy), _folder: folder })
 }
 
 /// git as the agent in a tree sees it: with its HEAD and the index that the agent may have written.

@@ -51,7 +51,7 @@ pub fn provide(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Provid
         return Ok(Provided::None);
     }
     let git = super::repository(ctx)?;
-    let (tree, conflicts) = match usable(ctx, &git, hold)? {
+    let (tree, conflicts) = match usable(ctx, hold)? {
         Some(tree) => {
             let has_begun = tree.attempt == hold.lease.attempt && tree.baseline.is_some();
             let changed = if has_begun { None } else { guard::changed_rules(ctx, &git, &tree)? };
@@ -114,23 +114,17 @@ fn again(ctx: &Ctx, job: JobId) -> Result<Tree> {
 }
 
 /// The job's active tree, if the attempt may go on in it; one that may not is retired.
-fn usable(ctx: &Ctx, git: &Git, hold: &Hold) -> Result<Option<Tree>> {
+fn usable(ctx: &Ctx, hold: &Hold) -> Result<Option<Tree>> {
     let Some(tree) = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))? else {
         return taken_up(ctx, hold);
     };
     let path = super::folder(ctx, &tree);
     if tree.state == TreeState::Making {
-        let _lock = super::lock_repository(ctx)?;
-        git.clear_half_made(&path)?;
-        let _ = std::fs::remove_file(super::index(&path));
-        ctx.write("tree", |tx| {
-            let state = tree.state.next(TreeEvent::Remove)?;
-            Ok(store::tree::set_state(tx, tree.id, state, Some("it was never finished"))?)
-        })?;
+        release::give_up(ctx, &tree, "it was never finished")?;
         return Ok(None);
     }
     if !super::is_there(&path) {
-        release::missing(ctx, git, &tree, &hold.job)?;
+        release::missing(ctx, &tree, &hold.job)?;
         return Ok(None);
     }
     let goes_on = hold.job.spec.next_attempt == NextAttempt::Continue && tree.kind == TreeKind::Own;

@@ -5,20 +5,25 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::guard;
+use crate::domain::change::short;
 use crate::domain::event::EventType;
 use crate::domain::frozen::TreeKind;
 use crate::domain::id::RunId;
 use crate::domain::run::RunState;
 use crate::domain::session::{SessionState, TreeEvent, TreeState};
-use crate::error::{Code, Error, Kind, Result};
+use crate::error::{Code, Error, Result};
 use crate::os::git::{Git, NewCommit};
+use crate::os::lock::{Held, probe};
+use crate::store;
 use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::tree::Tree;
-use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 use crate::verbs::flow::tell;
 use crate::verbs::work::hold::Hold;
+
+/// Why a released tree is no longer looked at: it was clean, and its removal has begun.
+const GOING: &str = "it is being removed";
 
 /// Nobody works in a tree any more: it goes if nothing in it would be lost. True when it is gone.
 pub fn release(ctx: &Ctx, tree: &Tree, job: &Job) -> Result<bool> {
@@ -27,26 +32,29 @@ pub fn release(ctx: &Ctx, tree: &Tree, job: &Job) -> Result<bool> {
     match tree.state {
         TreeState::Removed => return Ok(true),
         TreeState::Making => return give_up(ctx, tree, "it was never finished").map(|()| true),
-        _ => {}
+        TreeState::Missing => return missing(ctx, tree, job).map(|()| true),
+        TreeState::Active => {
+            let state = tree.state.next(TreeEvent::Release)?;
+            ctx.write("tree", |tx| Ok(store::tree::set_state(tx, tree.id, state, None)?))?;
+        }
+        TreeState::Released | TreeState::Kept => {}
     }
-    if matches!(tree.state, TreeState::Active) {
-        ctx.write("tree", |tx| Ok(store::tree::set_state(tx, tree.id, tree.state.next(TreeEvent::Release)?, None)?))?;
+    // Half of it may be gone already: that is no change of anybody's.
+    let is_going = tree.state == TreeState::Released && tree.reason.as_deref() == Some(GOING);
+    if !is_going {
+        if !super::is_there(&super::folder(ctx, tree)) {
+            return missing(ctx, tree, job).map(|()| true);
+        }
+        if let Some(why) = obstacle(ctx, &super::repository(ctx)?, tree, job)? {
+            return keep(ctx, tree, &why).map(|()| false);
+        }
     }
-    let repository = super::repository(ctx)?;
-    let folder = super::folder(ctx, tree);
-    if !super::is_there(&folder) {
-        missing(ctx, &repository, tree, job)?;
-        return Ok(true);
-    }
-    match obstacle(ctx, &repository, tree, job)? {
-        Some(why) => keep(ctx, tree, &why).map(|()| false),
-        None => match remove(ctx, &repository, tree, job) {
-            Ok(()) => Ok(true),
-            Err(error) => {
-                keep(ctx, tree, &format!("it can't be removed: {error}"))?;
-                Ok(false)
-            }
-        },
+    match remove(ctx, tree, job) {
+        Ok(()) => Ok(true),
+        Err(error) => {
+            ctx.notice(&format!("the work tree {} can't be removed: {error}", tree.path));
+            Ok(false)
+        }
     }
 }
 
@@ -58,15 +66,6 @@ fn keep(ctx: &Ctx, tree: &Tree, why: &str) -> Result<()> {
 /// What follows a seal: a tree that was only looked at goes, and so does one that no review can send its job back to;
 /// with the run's end all others. What keeps one from going is said, and undoes no seal.
 pub fn after_seal(ctx: &Ctx, hold: &Hold) -> Result<()> {
-    let Err(error) = clear(ctx, hold) else { return Ok(()) };
-    if error.kind() != Kind::Environment {
-        return Err(error);
-    }
-    ctx.notice(&format!("the work tree of {} stays: {error}", hold.job.name));
-    Ok(())
-}
-
-fn clear(ctx: &Ctx, hold: &Hold) -> Result<()> {
     if hold.job.spec.tree == TreeKind::None {
         return Ok(());
     }
@@ -78,9 +77,18 @@ fn clear(ctx: &Ctx, hold: &Hold) -> Result<()> {
     if run.state == RunState::Completed {
         return tidy(ctx, &run);
     }
-    let Some(tree) = tree.filter(|tree| tree.attempt == hold.lease.attempt) else { return Ok(()) };
-    let is_over = tree.kind == TreeKind::Tip || (job.settled && reviews.is_empty());
-    if is_over { release(ctx, &tree, &job).map(|_| ()) } else { Ok(()) }
+    let is_over = |tree: &Tree| tree.kind == TreeKind::Tip || (job.settled && reviews.is_empty());
+    if let Some(tree) = tree.filter(|tree| tree.attempt == hold.lease.attempt && is_over(tree)) {
+        try_release(ctx, &tree, &job);
+    }
+    Ok(())
+}
+
+/// Releases a tree; what stands in the way is said, and somebody else tries again.
+fn try_release(ctx: &Ctx, tree: &Tree, job: &Job) {
+    if let Err(error) = release(ctx, tree, job) {
+        ctx.notice(&format!("the work tree of {} stays: {error}", job.name));
+    }
 }
 
 /// Why a tree has to stay; none when nothing in it would be lost.
@@ -88,8 +96,8 @@ pub fn obstacle(ctx: &Ctx, repository: &Git, tree: &Tree, job: &Job) -> Result<O
     if tree.git_dir.is_none() {
         return Ok(Some("it was never finished".to_owned()));
     }
-    if guard::has_other_filters(repository, tree)? {
-        return Ok(Some("filters in git's settings have changed since its attempt began".to_owned()));
+    if let Err(changed) = guard::must_have_its_filters(repository, tree) {
+        return Ok(Some(changed.message));
     }
     let git = super::git(ctx, tree)?;
     let held = match git.snapshot() {
@@ -148,40 +156,51 @@ fn is_reachable(git: &Git, run: &Run, job: &Job, tree: &Tree, head: &str) -> Res
     Ok(false)
 }
 
-fn short(commit: &str) -> &str {
-    commit.get(..12).unwrap_or(commit)
-}
-
 /// Takes a tree away although something in it was never sealed; everything in it is kept as a pinned commit, which is
 /// returned.
 pub fn discard(ctx: &Ctx, tree: &Tree, job: &Job, why: &str) -> Result<String> {
+    let _lock = super::lock_removal(ctx)?;
     let repository = super::repository(ctx)?;
     let run = ctx.read(|read| Ok(store::run::get(read, tree.run)?))?;
-    let own = super::git(ctx, tree)?;
-    let held = own.snapshot().map_err(|error| Error::new(Code::Git, format!("{}: {error}", tree.path)))?;
+    guard::must_have_its_filters(&repository, tree)?;
+    let held = super::git(ctx, tree)?.snapshot();
+    let held = held.map_err(|error| Error::new(Code::Git, format!("{}: {error}", tree.path)))?;
     let author = super::author();
     let message = format!("What was left of {} attempt {}\n\n{why}\n", job.name, tree.attempt);
     let at = ctx.clock.now().0.div_euclid(1000);
     let new = NewCommit { tree: &held, parents: &[&tree.base], message: &message, author: &author, at };
     let commit = repository.commit(&new)?;
     let pin = format!("{}-left-{}", super::pin(&run, job, tree.attempt), tree.id);
-    repository.move_ref(&pin, None, &commit)?;
-    remove(ctx, &repository, tree, job)?;
+    repository.move_ref(&pin, repository.resolve(&pin)?.as_deref(), &commit)?;
+    remove(ctx, tree, job)?;
     Ok(pin)
 }
 
-fn remove(ctx: &Ctx, repository: &Git, tree: &Tree, job: &Job) -> Result<()> {
-    let folder = super::folder(ctx, tree);
+/// Takes a tree away whose contents are safe elsewhere; what a cut leaves of it is taken away the same way.
+fn remove(ctx: &Ctx, tree: &Tree, job: &Job) -> Result<()> {
+    ctx.write("tree", |tx| Ok(store::tree::set_state(tx, tree.id, TreeState::Released, Some(GOING))?))?;
+    crate::os::crash::point("tree.going");
+    let repository = super::repository(ctx)?;
     let lock = super::lock_repository(ctx)?;
-    if let Some(name) = &tree.git_dir {
-        repository.remove_worktree(&folder, &repository.git_dir().join("worktrees").join(name))?;
+    if tree.git_dir.is_some() {
+        repository.remove_worktree(&super::folder(ctx, tree), &super::git_dir(&repository, tree)?)?;
     }
     drop(lock);
-    let _ = std::fs::remove_file(super::index(&folder));
+    crate::os::crash::point("tree.gone");
     gone(ctx, tree, job, None)
 }
 
+/// Clears the repository of a tree in which nothing is to be kept: one that is gone, or in which nobody has worked.
+fn clear(ctx: &Ctx, tree: &Tree, job: &Job, why: &str) -> Result<()> {
+    let lock = super::lock_repository(ctx)?;
+    super::repository(ctx)?.clear_half_made(&super::folder(ctx, tree))?;
+    drop(lock);
+    gone(ctx, tree, job, Some(why))
+}
+
+/// The outcome: a tree is gone, and so is its index.
 fn gone(ctx: &Ctx, tree: &Tree, job: &Job, reason: Option<&str>) -> Result<()> {
+    let _ = std::fs::remove_file(super::index(&super::folder(ctx, tree)));
     ctx.write("tree", |tx| {
         store::tree::set_state(tx, tree.id, TreeState::Removed, reason)?;
         tell(tx, EventType::TreeRemoved, job, &json!({"attempt": tree.attempt, "path": tree.path, "why": reason}))
@@ -189,62 +208,55 @@ fn gone(ctx: &Ctx, tree: &Tree, job: &Job, reason: Option<&str>) -> Result<()> {
 }
 
 /// A tree whose folder somebody took away: it is said, and its registration goes. Commits are pinned elsewhere.
-pub fn missing(ctx: &Ctx, git: &Git, tree: &Tree, job: &Job) -> Result<()> {
-    ctx.write("tree", |tx| {
+pub fn missing(ctx: &Ctx, tree: &Tree, job: &Job) -> Result<()> {
+    if tree.state != TreeState::Missing {
         let state = tree.state.next(TreeEvent::Lose)?;
-        store::tree::set_state(tx, tree.id, state, Some("its folder is gone"))?;
-        Ok(())
-    })?;
-    let lock = super::lock_repository(ctx)?;
-    git.clear_half_made(&super::folder(ctx, tree))?;
-    drop(lock);
-    let _ = std::fs::remove_file(super::index(&super::folder(ctx, tree)));
-    gone(ctx, tree, job, Some("its folder was gone"))
+        ctx.write("tree", |tx| Ok(store::tree::set_state(tx, tree.id, state, Some("its folder is gone"))?))?;
+    }
+    crate::os::crash::point("tree.missing");
+    clear(ctx, tree, job, "its folder was gone")
 }
 
 /// A tree that could not be made usable, in which nobody has worked.
 pub fn give_up(ctx: &Ctx, tree: &Tree, why: &str) -> Result<()> {
     let job = ctx.read(|read| Ok(store::job::get(read, tree.job)?))?;
-    let repository = super::repository(ctx)?;
-    let lock = super::lock_repository(ctx)?;
-    repository.clear_half_made(&super::folder(ctx, tree))?;
-    drop(lock);
-    let _ = std::fs::remove_file(super::index(&super::folder(ctx, tree)));
-    gone(ctx, tree, &job, Some(why))
+    clear(ctx, tree, &job, why)
 }
 
 /// A run may have ended: its trees go, as far as they are clean and nobody works in them. Whoever may be the last one
 /// says this: who ended it, a helper that ends, a driver.
 pub fn at_end(ctx: &Ctx, run: RunId) -> Result<()> {
     let run = ctx.read(|read| Ok(store::run::get(read, run)?))?;
-    if !run.state.is_terminal() {
-        return Ok(());
-    }
-    match tidy(ctx, &run) {
-        Err(error) if error.kind() == Kind::Environment => {
-            ctx.notice(&format!("work trees of {} stay: {error}", run.name));
-            Ok(())
-        }
-        tidied => tidied,
-    }
+    if run.state.is_terminal() { tidy(ctx, &run) } else { Ok(()) }
 }
 
-/// Trees of a run that has ended: those that are clean go.
+/// Trees of a run that has ended: those that are clean go. One that can't go keeps no other from going.
 fn tidy(ctx: &Ctx, run: &Run) -> Result<()> {
     for tree in ctx.read(|read| Ok(store::tree::there(read, run.id)?))? {
-        let (job, is_used) = ctx.read(|read| Ok((store::job::get(read, tree.job)?, is_used(read, &tree)?)))?;
-        if !is_used {
-            release(ctx, &tree, &job)?;
+        if !is_used(ctx, &tree)? {
+            let job = ctx.read(|read| Ok(store::job::get(read, tree.job)?))?;
+            try_release(ctx, &tree, &job);
         }
     }
     Ok(())
 }
 
-/// Whether a helper may still be at the attempt that works in a tree.
-fn is_used(read: &Connection, tree: &Tree) -> Result<bool> {
-    let holder = store::attempt::get(read, tree.job, tree.attempt)?.session;
-    let holder = holder.map(|session| store::session::get(read, session)).transpose()?.flatten();
-    Ok(holder.is_some_and(|session| session.supervised && session.state == SessionState::Active))
+/// Whether somebody may still be at the attempt that works in a tree: its session is open, and a lock says that its
+/// helper or agent lives.
+pub fn is_used(ctx: &Ctx, tree: &Tree) -> Result<bool> {
+    let holder = ctx.read(|read| {
+        let session = store::attempt::get(read, tree.job, tree.attempt)?.session;
+        Ok(session.map(|session| store::session::get(read, session)).transpose()?.flatten())
+    })?;
+    let Some(holder) = holder.filter(|holder| holder.supervised && holder.state == SessionState::Active) else {
+        return Ok(false);
+    };
+    let scratch = ctx.layout().scratch(&holder.id.to_string());
+    Ok([scratch.helper_lock(), scratch.lane_lock()]
+        .iter()
+        .map(|lock| probe(lock))
+        .collect::<std::result::Result<Vec<_>, _>>()?
+        .contains(&Held::Held))
 }
 
 /// The folder of the newest tree of the run that has it, for seeding another.
