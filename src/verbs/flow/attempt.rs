@@ -34,7 +34,7 @@ pub struct Ended<'a> {
 }
 
 /// What a failed attempt teaches the next.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Lesson {
     /// The end of a failed verification's output.
     pub verify_tail: Option<String>,

@@ -309,7 +309,7 @@ pub fn apply(tx: &Writing<'_>, hold: &Hold, conclusion: &Conclusion) -> Result<(
             let cooling = if *outcome == Outcome::Unavailable { super::cooling::cool(tx, hold, detail)? } else { None };
             let ended = Ended {
                 lease: if *outcome == Outcome::Interrupted { LeaseState::Revoked } else { LeaseState::Released },
-                lesson: Lesson { verify_tail: lesson.verify_tail.clone(), violations: lesson.violations.clone() },
+                lesson: lesson.clone(),
                 question: question.as_ref(),
                 fallback: cooling,
                 ..Ended::plain(*outcome, detail.clone())

@@ -226,7 +226,7 @@ pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> 
             store::job::set_phase(tx, hold.job.id, Phase::Working)?;
             return Ok(false);
         }
-        let ended = Ended { lesson: clone_lesson(&bad.lesson), ..Ended::plain(bad.outcome, bad.detail.clone()) };
+        let ended = Ended { lesson: bad.lesson.clone(), ..Ended::plain(bad.outcome, bad.detail.clone()) };
         attempt::end(tx, &hold.run, &store::job::get(tx, hold.job.id)?, ended)?;
         Ok(true)
     })?;
@@ -238,10 +238,6 @@ pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> 
         verify_tail: bad.lesson.verify_tail,
         message: format!("{}; {again}", bad.detail),
     })
-}
-
-fn clone_lesson(lesson: &Lesson) -> Lesson {
-    Lesson { verify_tail: lesson.verify_tail.clone(), violations: lesson.violations.clone() }
 }
 
 /// Seals with the evidence that the run's last job needs.
