@@ -346,6 +346,26 @@ pub enum Effect {
     Shared,
     /// The world.
     Outward,
+    /// A word that this program does not know: whoever wrote it meant something, so a person is asked.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Who put a job into the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The workflow.
+    #[default]
+    Planned,
+    /// An agent proposed it (`next[]`) and the driver admitted it.
+    Proposed,
+}
+
+impl Origin {
+    fn is_planned(&self) -> bool {
+        *self == Origin::Planned
+    }
 }
 
 /// What carries over to the next attempt.
@@ -403,6 +423,9 @@ pub struct JobSpec {
     /// What it is.
     #[serde(rename = "type")]
     pub kind: JobType,
+    /// Who put it there.
+    #[serde(default, skip_serializing_if = "Origin::is_planned")]
+    pub origin: Origin,
     /// For people; empty when none.
     pub title: String,
     /// None for checkpoint and land.

@@ -6,7 +6,7 @@ use super::run::Run;
 use super::session::Session;
 use super::supervisor::Supervisor;
 use super::{StoreResult, attempt, execution, gate, job, landing, lane, lease, message, session, supervisor};
-use crate::domain::gate::{is_due, tier};
+use crate::domain::gate::{is_due, tier_of};
 use crate::domain::id::JobId;
 use crate::domain::job::{Cause, JobState, Outcome};
 use crate::domain::session::{ExecutionState, SessionState};
@@ -201,7 +201,7 @@ fn stale(read: &Connection, run: &Run) -> StoreResult<Vec<StaleView>> {
 
 fn gates_due(read: &Connection, run: &Run) -> StoreResult<Vec<JobView>> {
     let jobs = job::gates_due(read, run.id, LOOK)?.into_iter();
-    let due = jobs.filter(|job| is_due(tier(job.spec.kind, job.spec.effect), run.spec.autonomy));
+    let due = jobs.filter(|job| is_due(tier_of(&job.spec), run.spec.autonomy));
     Ok(due.map(|job| JobView { job: job.id, name: job.name }).collect())
 }
 

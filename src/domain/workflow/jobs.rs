@@ -8,8 +8,8 @@ use super::fault::Place;
 use super::section::Section;
 use super::settings::{FileRef, Settings, word};
 use crate::domain::frozen::{
-    Effect, Ephemeral, JobSpec, JobType, LaneMode, LaneSpec, OnExitZero, Produce, Reviews, RoleContext, RoleSpec,
-    TreeKind,
+    Effect, Ephemeral, JobSpec, JobType, LaneMode, LaneSpec, OnExitZero, Origin, Produce, Reviews, RoleContext,
+    RoleSpec, TreeKind,
 };
 
 /// The role of a review that names none.
@@ -82,6 +82,7 @@ fn as_written(section: &Section) -> Job {
     };
     let prompt = section.text("prompt").map(file);
     let spec = JobSpec {
+        origin: Origin::Planned,
         id,
         kind: section.text("type").and_then(word).unwrap_or_default(),
         title: section.string("title"),

@@ -9,7 +9,7 @@ use super::offer::{self, GATE, GATE_REJECTED, Offer};
 use super::{Step, panel, step, tell};
 use crate::domain::event::{EventType, sha256_hex};
 use crate::domain::frozen::JobType;
-use crate::domain::gate::tier;
+use crate::domain::gate::{self as stakes, Stakes, tier_of};
 use crate::domain::id::GateId;
 use crate::domain::job::{JobEvent, JobState};
 use crate::domain::session::{ChangeState, GateEvent, GateState};
@@ -25,9 +25,8 @@ pub fn open(tx: &Writing<'_>, run: &Run, job: &Job, now: &Moment) -> Result<Opti
     if !is_due(job) || store::gate::pending_of_job(tx, job.id)?.is_some() {
         return Ok(None);
     }
-    let tier = tier(job.spec.kind, job.spec.effect);
-    let note = &job.spec.gate_note;
-    let why = if note.is_empty() { format!("{} waits for a person", job.name) } else { note.clone() };
+    let tier = tier_of(&job.spec);
+    let why = why(job);
     let digest = digest(tx, run, job)?;
     let new = NewGate {
         run: run.id,
@@ -40,6 +39,12 @@ pub fn open(tx: &Writing<'_>, run: &Run, job: &Job, now: &Moment) -> Result<Opti
     let gate = store::gate::insert(tx, &new)?;
     tell(tx, EventType::GateOpened, job, &json!({"gate": gate, "tier": tier, "why": why}))?;
     Ok(Some(gate))
+}
+
+/// Why a person is asked before a job: the workflow's words, else what is at stake.
+pub fn why(job: &Job) -> String {
+    let note = &job.spec.gate_note;
+    if note.is_empty() { stakes::why(Stakes::of(&job.spec)).to_owned() } else { note.clone() }
 }
 
 /// Names everything that is shown at a job's gate: what the job is, and the commits behind it.

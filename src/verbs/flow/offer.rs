@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Step, step, tell};
 use crate::domain::event::EventType;
-use crate::domain::gate::{is_due, tier};
+use crate::domain::gate::{is_due, tier_of};
 use crate::domain::id::JobId;
 use crate::domain::job::{JobEvent, JobState};
 use crate::domain::packet::Context;
@@ -68,7 +68,7 @@ pub fn release(tx: &Writing<'_>, run: &Run, job: JobId) -> Result<()> {
 
 /// Whether a person must let the job through before it goes.
 pub fn waits_for_gate(run: &Run, job: &Job) -> bool {
-    is_due(tier(job.spec.kind, job.spec.effect), run.spec.autonomy)
+    is_due(tier_of(&job.spec), run.spec.autonomy)
 }
 
 /// A settled job: its successors need one thing less.

@@ -103,8 +103,8 @@ fn due(read: &Connection, run: &Run) -> Result<Vec<GateLine>> {
             lines.push(GateLine {
                 gate: None,
                 state: GateState::Pending,
-                tier: crate::domain::gate::tier(job.spec.kind, job.spec.effect),
-                why: job.spec.gate_note.clone(),
+                tier: crate::domain::gate::tier_of(&job.spec),
+                why: flow::why(&job),
                 job: job.name,
                 opened_at: None,
                 decided_at: None,

@@ -9,7 +9,7 @@ use super::{Look, age, bounded, look};
 use crate::domain::action::Surfaced;
 use crate::domain::contract::BlockedReason;
 use crate::domain::event::EventType;
-use crate::domain::gate::tier;
+use crate::domain::gate::tier_of;
 use crate::domain::job::{Cause, JobState};
 use crate::domain::run::RunState;
 use crate::domain::time::Timestamp;
@@ -18,6 +18,7 @@ use crate::error::{Next, Result};
 use crate::store::job::Job;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
+use crate::verbs::flow;
 use crate::verbs::flow::offer::{GATE, GATE_REJECTED};
 use crate::verbs::run::find;
 
@@ -231,16 +232,12 @@ impl Desk<'_> {
         let mut items = Vec::new();
         for due in self.look.world.gates_due.iter().take(self.limit as usize) {
             let job = store::job::get(self.read, due.job)?;
-            let note = if job.spec.gate_note.is_empty() {
-                format!("{} waits for a person", job.name)
-            } else {
-                job.spec.gate_note
-            };
+            let note = flow::gate::why(&job);
             let subject = Subject { job: Some(&job.name), ..self.subject() };
             items.push(Item {
                 id: job.name.clone(),
                 job: Some(job.name.clone()),
-                text: format!("{}: {note}", tier(job.spec.kind, job.spec.effect)),
+                text: format!("{}: {note}", tier_of(&job.spec)),
                 next: out_of(Cause::Gate, &subject),
                 ..self.item(ItemKind::Gate, Cause::Gate, job.changed_at)
             });

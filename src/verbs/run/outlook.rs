@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::frozen::{JobSpec, JobType, LaneMode, Snapshot};
-use crate::domain::gate::{is_due, tier};
+use crate::domain::gate::{is_due, tier_of};
 
 /// The commands that will run, a line each.
 pub fn commands(snapshot: &Snapshot) -> Vec<String> {
@@ -67,7 +67,7 @@ pub fn needed(snapshot: &Snapshot) -> Vec<String> {
         let lane = job.lane.as_ref().and_then(|lane| snapshot.run.lanes.get(lane));
         if job.kind == JobType::Land {
             Some(job.into.as_ref().map_or_else(|| job.id.clone(), |into| format!("{} -> {into}", job.id)))
-        } else if is_due(tier(job.kind, job.effect), snapshot.run.autonomy) {
+        } else if is_due(tier_of(job), snapshot.run.autonomy) {
             Some(format!("gate before {}", job.id))
         } else if lane.is_some_and(|lane| lane.mode == LaneMode::Human) {
             Some(format!("work on {}", job.id))
