@@ -23,6 +23,9 @@ use crate::verbs::run::marker::Onward;
 pub enum Gate {
     /// List what waits
     List {
+        /// Only what the pattern fits, with the digest that binds a decision to exactly that
+        #[arg(value_name = "PATTERN")]
+        pattern: Option<String>,
         /// The run; the only live one, else the newest, when left out
         #[arg(long, value_name = "RUN")]
         run_id: Option<String>,
@@ -77,11 +80,14 @@ pub struct Which {
     /// A word about it; kept, and told to whoever works the job
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
+    /// With a pattern: the digest that `gate list PATTERN` shows
+    #[arg(long, value_name = "DIGEST")]
+    set: Option<String>,
 }
 
 impl Which {
     fn deciding(self) -> Deciding {
-        Deciding { run: self.run_id, gates: self.gates, note: self.note }
+        Deciding { run: self.run_id, gates: self.gates, note: self.note, set: self.set }
     }
 }
 
@@ -89,8 +95,8 @@ impl Gate {
     /// Calls the verb and shows its report.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         match self {
-            Gate::List { run_id, all } => {
-                output.report(&session.call(&ListRequest { run: run_id, all })?, listed);
+            Gate::List { pattern, run_id, all } => {
+                output.report(&session.call(&ListRequest { run: run_id, all, pattern })?, listed);
             }
             Gate::Show { gate, run_id, full } => {
                 output.report(&session.call(&ShowRequest { run: run_id, gate, full })?, shown);
@@ -113,6 +119,9 @@ fn listed(report: &ListReport) -> String {
     }
     if report.left_out > 0 {
         text.push_str(&format!("and {} more\n", report.left_out));
+    }
+    if let Some(set) = &report.set {
+        text.push_str(&format!("set {set}\n"));
     }
     text + &next_text(&report.next)
 }

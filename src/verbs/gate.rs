@@ -5,8 +5,8 @@
 pub mod behind;
 pub mod look;
 pub mod revise;
+pub mod set;
 
-use globset::Glob;
 use serde::{Deserialize, Serialize};
 
 pub use look::{GateLine, ListReport, ListRequest, ShowReport, ShowRequest, list, show};
@@ -37,6 +37,9 @@ pub struct Deciding {
     pub gates: Vec<String>,
     /// The person's words.
     pub note: Option<String>,
+    /// With patterns: the digest of what they mean, as `gate list PATTERN` shows it.
+    #[serde(default)]
+    pub set: Option<String>,
 }
 
 /// What `gate approve` is asked.
@@ -112,14 +115,7 @@ fn decide(ctx: &Ctx, request: &Deciding, decision: Decision) -> Result<DecideRep
     let said = Said { decision, how: ctx.person()?, note: request.note.as_deref() };
     let now = ctx.clock.moment();
     let looked = ctx.write("gate decide", |tx| {
-        let mut gates: Vec<Gate> = Vec::new();
-        for name in &request.gates {
-            for gate in meant(tx, request.run.as_deref(), name, &now)? {
-                if !gates.iter().any(|before| before.id == gate.id) {
-                    gates.push(gate);
-                }
-            }
-        }
+        let gates = meant(tx, request, decision, &now)?;
         look(tx, gates, &said, &now)
     })?;
     let decided = match looked {
@@ -240,25 +236,42 @@ fn decided_before(gate: &Gate, job: &Job) -> Error {
     }
 }
 
-/// The gates that a word means: an id, a job's, or those of all jobs that a pattern fits.
-fn meant(tx: &Writing<'_>, run: Option<&str>, name: &str, now: &Moment) -> Result<Vec<Gate>> {
-    if let Some(gate) = by_id(tx, name)? {
-        return Ok(vec![gate]);
-    }
-    if !name.contains(['*', '?', '[', '{']) {
-        let (run, job) = find::job_for_writing(tx, run, name, flow::is_due)?;
-        return Ok(vec![of_job(tx, &run, &job, now)?]);
-    }
-    let run = find::for_writing(tx, run)?;
-    let pattern = Glob::new(name).map_err(|error| Error::new(Code::Usage, error.to_string()))?.compile_matcher();
-    let mut gates = Vec::new();
-    for job in store::job::kept(tx, run.id, u32::MAX)?.iter().filter(|job| flow::is_due(job)) {
-        if pattern.is_match(&job.name) {
-            gates.push(of_job(tx, &run, job, now)?);
+/// The gates that the words mean, each once: ids, jobs that wait, and patterns of them, which must be bound to what they
+/// mean now.
+fn meant(tx: &Writing<'_>, request: &Deciding, decision: Decision, now: &Moment) -> Result<Vec<Gate>> {
+    let mut gates: Vec<Gate> = Vec::new();
+    let mut add = |gate: Gate| {
+        if !gates.iter().any(|before| before.id == gate.id) {
+            gates.push(gate);
+        }
+    };
+    let (patterns, names): (Vec<&String>, Vec<&String>) = request.gates.iter().partition(|word| set::is_pattern(word));
+    for name in names {
+        match by_id(tx, name)? {
+            Some(gate) => add(gate),
+            None => {
+                let (run, job) = find::job_for_writing(tx, request.run.as_deref(), name, flow::is_due)?;
+                add(of_job(tx, &run, &job, now)?);
+            }
         }
     }
-    if gates.is_empty() {
-        return Err(Error::new(Code::NotFound, format!("no job of {} that waits at a gate fits {name}", run.name)));
+    if patterns.is_empty() {
+        return Ok(gates);
+    }
+    let run = find::for_writing(tx, request.run.as_deref())?;
+    let mut jobs = Vec::new();
+    for pattern in patterns {
+        jobs.extend(set::fitting(tx, &run, pattern)?);
+    }
+    let asked = set::Asked {
+        verb: decision.verb(),
+        words: &request.gates,
+        set: request.set.as_deref(),
+        note: request.note.as_deref(),
+    };
+    set::must_be_bound(tx, &run, &jobs, &asked)?;
+    for job in &jobs {
+        add(of_job(tx, &run, job, now)?);
     }
     Ok(gates)
 }

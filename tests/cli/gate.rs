@@ -179,12 +179,35 @@ fn several_gates_are_decided_together_or_not_at_all() {
     repo.drive().exits(4);
     repo.json(&["gate", "approve", "deploy-a", "nothing", "--as-person"]).refused(2, "not_found");
     assert_eq!(repo.count("gate WHERE state = 'pending'"), 2);
-    let approved = repo.json(&["gate", "approve", "deploy-*", "--note", "both", "--as-person"]).ok().value();
+    let unbound = repo.json(&["gate", "approve", "deploy-*", "--note", "both", "--as-person"]).refused(2, "usage");
+    assert_eq!(unbound["message"], "a pattern decides only what was shown; it means deploy-a, deploy-b");
+    assert_eq!(repo.count("gate WHERE state = 'pending'"), 2);
+    let set = repo.json(&["gate", "list", "deploy-*"]).ok().value()["set"].as_str().unwrap().to_owned();
+    let bound = format!("striatum gate approve deploy-* --set {set} --run-id w-1 --note both");
+    assert_eq!(next_commands(&unbound), [bound]);
+    let approved =
+        repo.json(&["gate", "approve", "deploy-*", "--set", &set, "--note", "both", "--as-person"]).ok().value();
     assert_eq!(approved["decided"].as_array().unwrap().len(), 2);
     repo.drive().ok();
     // The word reaches whoever works the job.
     assert_eq!(repo.count("attempt WHERE json_extract(context, '$.note') = 'both'"), 2);
     assert_eq!(repo.effects_of("deploy-a", "start"), 1);
+}
+
+#[test]
+fn a_word_for_many_does_not_reach_what_came_after_it_was_shown() {
+    let repo = TestRepo::new();
+    repo.workflow("w", OUTWARD);
+    repo.start("w");
+    repo.drive().exits(4);
+    let set = repo.json(&["gate", "list", "deploy-*"]).ok().value()["set"].as_str().unwrap().to_owned();
+    repo.striatum(&["gate", "reject", "deploy-b", "--note", "not now", "--as-person"]).ok();
+    let stale = repo.json(&["gate", "approve", "deploy-*", "--set", &set, "--as-person"]).refused(5, "stale_gate");
+    assert_eq!(stale["hints"][0], "it means now: deploy-a");
+    assert_eq!(repo.count("gate WHERE state = 'approved'"), 0);
+    let alone = repo.json(&["gate", "list", "deploy-*"]).ok().value();
+    assert_eq!(alone["gates"].as_array().unwrap().len(), 1);
+    assert_ne!(alone["set"], set);
 }
 
 #[test]
@@ -311,7 +334,9 @@ fn what_changed_since_a_gate_was_opened_is_not_approved_unseen() {
 fn a_landing_is_approved_on_its_own() {
     let second = "    [[jobs]]\n    id = \"ship\"\n    type = \"checkpoint\"\n    needs = [\"draft\"]\n";
     let repo = land::waits(&format!("{LANDS}{second}"));
-    repo.json(&["gate", "approve", "*", "--as-person"]).refused(2, "usage");
+    let set = repo.json(&["gate", "list", "*"]).ok().value()["set"].as_str().unwrap().to_owned();
+    let refused = repo.json(&["gate", "approve", "*", "--set", &set, "--as-person"]).refused(2, "usage");
+    assert_eq!(refused["message"], "a landing is approved on its own");
     assert_eq!(repo.count("gate WHERE state = 'pending'"), 2);
 }
 

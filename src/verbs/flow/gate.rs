@@ -97,6 +97,15 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// The verb that says it.
+    pub const fn verb(self) -> &'static str {
+        match self {
+            Decision::Approve => "approve",
+            Decision::Reject => "reject",
+            Decision::Skip => "skip",
+        }
+    }
+
     /// What it is to the gate's machine.
     pub const fn event(self) -> GateEvent {
         match self {

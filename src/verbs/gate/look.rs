@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::behind::{self, Behind};
+use super::set;
 use crate::domain::frozen::JobType;
 use crate::domain::gate::Tier;
 use crate::domain::id::{GateId, RunId};
@@ -28,6 +29,9 @@ pub struct ListRequest {
     pub run: Option<String>,
     /// Decided ones too.
     pub all: bool,
+    /// Only those before jobs that the pattern fits.
+    #[serde(default)]
+    pub pattern: Option<String>,
 }
 
 /// A gate, for people.
@@ -64,6 +68,9 @@ pub struct ListReport {
     pub gates: Vec<GateLine>,
     /// How many are not shown.
     pub left_out: usize,
+    /// With a pattern: the digest of exactly what waits and fits, for deciding all of it.
+    #[serde(default)]
+    pub set: Option<String>,
     /// What to do next.
     pub next: Vec<Next>,
 }
@@ -72,7 +79,7 @@ pub struct ListReport {
 pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
     ctx.read(|read| {
         if request.run.is_none() && store::run::count(read)? == 0 {
-            return Ok(ListReport { run: None, gates: Vec::new(), left_out: 0, next: Vec::new() });
+            return Ok(ListReport { run: None, gates: Vec::new(), left_out: 0, set: None, next: Vec::new() });
         }
         let run = find::for_reading(ctx, read, request.run.as_deref())?;
         let mut gates = due(read, &run)?;
@@ -81,11 +88,22 @@ pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
             let job = store::job::get(read, row.job)?.name;
             gates.push(line(row, job));
         }
+        let mut set = None;
+        if let Some(pattern) = &request.pattern {
+            let jobs = set::fitting(read, &run, pattern)?;
+            gates.retain(|gate| jobs.iter().any(|job| job.name == gate.job));
+            set = Some(set::digest(read, &run, &jobs)?);
+        }
         let left_out = gates.len().saturating_sub(SHOWN);
         gates.truncate(SHOWN);
-        let first = gates.iter().find(|gate| gate.state == GateState::Pending);
-        let next = first.map(|gate| decide_next(&run, gate)).unwrap_or_default();
-        Ok(ListReport { run: Some(run.name), gates, left_out, next })
+        let next = match (&request.pattern, &set) {
+            (Some(pattern), Some(set)) => vec![set::bound(&run, pattern, set)],
+            _ => gates
+                .iter()
+                .find(|gate| gate.state == GateState::Pending)
+                .map_or(Vec::new(), |one| decide_next(&run, one)),
+        };
+        Ok(ListReport { run: Some(run.name), gates, left_out, set, next })
     })
 }
 

@@ -77,7 +77,7 @@ pub fn land(ctx: &Ctx, request: &LandRequest) -> Result<LandReport> {
 /// The same as approving the gate by its job's name.
 fn by_gate(ctx: &Ctx, run: &Run, job: &Job, request: &LandRequest) -> Result<DecidedGate> {
     let (gates, note) = (vec![job.name.clone()], request.note.clone());
-    let report = gate::approve(ctx, &ApproveRequest(Deciding { run: Some(run.name.clone()), gates, note }))?;
+    let report = gate::approve(ctx, &ApproveRequest(Deciding { run: Some(run.name.clone()), gates, note, set: None }))?;
     report.decided.into_iter().next().ok_or_else(|| Error::new(Code::Bug, "a gate vanished"))
 }
 
