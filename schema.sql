@@ -29,6 +29,7 @@ CREATE TABLE run (
   stop_requested_at INTEGER,                      -- drivers end and lanes are stopped while set
   launches INTEGER NOT NULL,                      -- agents started so far
   cost_micro_usd INTEGER NOT NULL,                -- cost reported so far
+  told INTEGER NOT NULL,                          -- the last event that a person was told of
   base TEXT,                                      -- the commit it starts from; none without git or a commit
   tip TEXT,                                       -- where its branch was left; none before the first change
   created_by TEXT NOT NULL,                       -- principal

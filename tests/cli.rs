@@ -40,6 +40,8 @@ mod job;
 mod land;
 #[path = "cli/lanes.rs"]
 mod lanes;
+#[path = "cli/notify.rs"]
+mod notify;
 #[path = "cli/panel.rs"]
 mod panel;
 #[path = "cli/person.rs"]

@@ -204,6 +204,12 @@ impl Teller for Screen {
         }
     }
 
+    fn ring(&mut self) {
+        if self.is_terminal {
+            complain("\x07");
+        }
+    }
+
     fn show(&mut self, _run: &str, world: &World) {
         if self.json {
             return;

@@ -22,6 +22,7 @@ mod init;
 mod job;
 mod lane;
 mod logs;
+mod notice;
 mod output;
 mod pages;
 mod person;
@@ -148,6 +149,9 @@ enum Verb {
     /// See how lanes do, and pause them
     #[command(subcommand)]
     Lane(lane::Lane),
+    /// Try how you are told that something waits
+    #[command(subcommand)]
+    Notify(notice::Notify),
     /// Check, show, draw and write workflows
     #[command(subcommand)]
     Workflow(workflow::Workflow),
@@ -169,6 +173,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(crate::verbs::supervise::run_lane(words.into_iter().skip(2)));
         }
         Some(crate::verbs::supervise::start::HELPER_VERB) => return supervise::helper(&words),
+        Some(crate::verbs::notice::NOTIFY_VERB) => return notice::tell(&words),
         _ => {}
     }
     if let Some(code) = hook::called(words.get(1..).unwrap_or_default()) {
@@ -231,6 +236,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Give(verb) => verb.run(session, output),
         Verb::Review(verb) => verb.run(session, output),
         Verb::Lane(verb) => verb.run(session, output),
+        Verb::Notify(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),
         Verb::Config(verb) => verb.run(session, output),
         Verb::ScopeCheck(verb) => verb.run(session, output),

@@ -230,6 +230,17 @@ impl Surfaced {
         }
     }
 
+    /// The job that is not launched, when a person has to act.
+    pub fn job(&self) -> Option<&str> {
+        match self {
+            Surfaced::AmbiguousLane { job, .. }
+            | Surfaced::HumanLane { job, .. }
+            | Surfaced::Untrusted { job, .. }
+            | Surfaced::LaneParked { job, .. } => Some(job),
+            Surfaced::FreshBlocked { .. } => None,
+        }
+    }
+
     /// What the run then waits for, a job or a lane, and the cause when nothing else can move.
     pub fn cause(&self) -> Option<(&str, Cause)> {
         match self {

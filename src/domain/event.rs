@@ -54,6 +54,8 @@ word_enum! {
         JobSkipped "job.skipped",
         /// Waits for a person.
         JobWaiting "job.waiting",
+        /// It can be launched in no lane until a person acts.
+        JobSurfaced "job.surfaced",
         /// A person works on it.
         JobTaken "job.taken",
         /// A person gave it back.
@@ -154,6 +156,10 @@ word_enum! {
         NextRefused "next.refused",
         /// A limit was reached.
         BreakerTripped "breaker.tripped",
+        /// Nothing drives the run any more, and lanes work.
+        DriverEnded "driver.ended",
+        /// The command of `[notify]` was given an occasion.
+        PersonNotified "person.notified",
         /// A lane gets no launches.
         LaneParked "lane.parked",
         /// A lane gets launches again.

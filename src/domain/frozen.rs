@@ -64,6 +64,13 @@ pub struct Notify {
     /// Which occasions are worth telling: `inbox`, `needs_operator`, `completed`, `failed`, `lane_parked`,
     /// `driver_ended`.
     pub on: Vec<String>,
+    /// How long the command may take.
+    #[serde(default = "ten_seconds")]
+    pub timeout_ms: u64,
+}
+
+const fn ten_seconds() -> u64 {
+    10_000
 }
 
 /// The dial: which tiers wait for a person.

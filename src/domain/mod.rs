@@ -10,6 +10,7 @@ pub mod gate;
 pub mod graph;
 pub mod id;
 pub mod job;
+pub mod notice;
 pub mod packet;
 pub mod path;
 pub mod reconcile;

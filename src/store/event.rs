@@ -161,6 +161,34 @@ pub fn newest_of_type(read: &Connection, run: RunId, kind: EventType) -> StoreRe
         .optional()?)
 }
 
+/// What an event is, without what it says.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Its number.
+    pub id: i64,
+    /// What it is.
+    pub kind: EventType,
+    /// The job that it is about.
+    pub job: Option<String>,
+}
+
+const HEADS: &str = "SELECT e.id, e.type, j.name FROM event e LEFT JOIN job j ON j.id = e.job_id
+  WHERE e.run_id = :run AND e.id > :after ORDER BY e.id";
+
+/// The events of a run after a number, oldest first, but for words that this program does not know.
+pub fn heads_after(read: &Connection, run: RunId, after: i64) -> StoreResult<Vec<Head>> {
+    let mut statement = read.prepare_cached(HEADS)?;
+    let mut rows = statement.query(named_params! {":run": run, ":after": after})?;
+    let mut heads = Vec::new();
+    while let Some(row) = rows.next()? {
+        let word: String = row.get(1)?;
+        if let Ok(kind) = word.parse() {
+            heads.push(Head { id: row.get(0)?, kind, job: row.get(2)? });
+        }
+    }
+    Ok(heads)
+}
+
 const COUNT: &str = "SELECT count(*) FROM event WHERE id > :after AND id < :before AND :of IS NULL";
 const COUNT_OF_RUN: &str = "SELECT count(*) FROM event WHERE run_id = :of AND id > :after AND id < :before";
 const COUNT_OF_JOB: &str = "SELECT count(*) FROM event WHERE job_id = :of AND id > :after AND id < :before";

@@ -73,8 +73,8 @@ const NEXT_NUMBER: &str = "SELECT max(coalesce(max(number), 0), :taken) + 1 FROM
 
 const INSERT: &str =
     "INSERT INTO run (name, workflow, number, generation, spec, trust, state, launches, cost_micro_usd,
-    base, created_by, created_at)
-  VALUES (:name, :workflow, :number, 1, :spec, :trust, 'ready', 0, 0, :base, :by, :at)";
+    told, base, created_by, created_at)
+  VALUES (:name, :workflow, :number, 1, :spec, :trust, 'ready', 0, 0, 0, :base, :by, :at)";
 
 /// Adds a run in state `ready`; returns its id and name.
 pub fn insert(tx: &Writing<'_>, new: &NewRun<'_>) -> StoreResult<(RunId, String)> {
@@ -244,4 +244,19 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {
         started_at: row.get("started_at")?,
         ended_at: row.get("ended_at")?,
     })
+}
+
+const TOLD: &str = "SELECT told FROM run WHERE id = :id";
+
+/// The last event of a run that a person was told of, if it was worth telling.
+pub fn told(read: &Connection, id: RunId) -> StoreResult<i64> {
+    Ok(read.prepare_cached(TOLD)?.query_row(named_params! {":id": id}, |row| row.get(0))?)
+}
+
+const SET_TOLD: &str = "UPDATE run SET told = :event WHERE id = :id";
+
+/// Moves that mark.
+pub fn set_told(tx: &Writing<'_>, id: RunId, event: i64) -> StoreResult<()> {
+    tx.prepare_cached(SET_TOLD)?.execute(named_params! {":id": id, ":event": event})?;
+    Ok(())
 }

@@ -67,8 +67,8 @@ macro_rules! verbs {
 use super::run::{amend, check, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
-    answer, config, gate, gc, give, hook, init, lane, read, request, review, scope_check, session, take, trust, uninit,
-    work, workflow,
+    answer, config, gate, gc, give, hook, init, lane, notice, read, request, review, scope_check, session, take, trust,
+    uninit, work, workflow,
 };
 
 verbs! {
@@ -103,6 +103,7 @@ verbs! {
     "take" Person take::TakeRequest => take::TakeReport, take::take;
     "give" Person give::GiveRequest => give::GiveReport, give::give;
     "review_override_verdict" Person review::OverrideRequest => review::OverrideReport, review::override_verdict;
+    "notify_test" Operator notice::test::TestRequest => notice::test::TestReport, notice::test::test;
     "lane_list" Anyone lane::ListRequest => lane::ListReport, lane::list;
     "lane_pause" Operator lane::PauseRequest => lane::ChangeReport, lane::pause;
     "lane_resume" Operator lane::ResumeRequest => lane::ChangeReport, lane::resume;

@@ -9,7 +9,7 @@ use super::ctx::Ctx;
 use super::run::prepare::{invalid, load, source, user_config};
 use crate::domain::contract;
 use crate::domain::workflow::keys::{Level, json_schema};
-use crate::domain::workflow::{Setting, read_config};
+use crate::domain::workflow::{Config, Setting, Source, read_config};
 use crate::error::{Code, Error, Result};
 
 /// What `config show` is asked.
@@ -36,17 +36,26 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
             (definition.settings, definition.warnings)
         }
         None => {
-            let repository = source(ctx, &ctx.layout().config())?;
-            let user = user_config().map(|path| source(ctx, &path)).transpose()?.flatten();
-            let config = read_config(repository.as_ref(), user.as_ref()).map_err(|faults| {
-                let count = faults.errors();
-                let message = format!("{count} fault{} in the configuration", if count == 1 { "" } else { "s" });
-                Error { code: Code::InvalidConfig, message, ..invalid(faults) }
-            })?;
+            let (_, config) = configuration(ctx)?;
             (config.settings, config.warnings)
         }
     };
     Ok(ShowReport { settings, warnings: warnings.iter().map(ToString::to_string).collect() })
+}
+
+/// The repository's file of configuration, if there is one, and what holds with the user's below it.
+///
+/// # Errors
+/// Every fault of both files.
+pub fn configuration(ctx: &Ctx) -> Result<(Option<Source>, Config)> {
+    let repository = source(ctx, &ctx.layout().config())?;
+    let user = user_config().map(|path| source(ctx, &path)).transpose()?.flatten();
+    let config = read_config(repository.as_ref(), user.as_ref()).map_err(|faults| {
+        let count = faults.errors();
+        let message = format!("{count} fault{} in the configuration", if count == 1 { "" } else { "s" });
+        Error { code: Code::InvalidConfig, message, ..invalid(faults) }
+    })?;
+    Ok((repository, config))
 }
 
 /// The documents that have a schema.

@@ -14,6 +14,7 @@ pub mod hook;
 pub mod init;
 pub mod land;
 pub mod lane;
+pub mod notice;
 pub mod person;
 pub mod quickstart;
 pub mod read;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub use check::{admit, check_files, check_run, may_launch, nobody_trusts};
+pub use check::{admit, check_config, check_files, check_run, may_launch, nobody_trusts};
 
 use crate::domain::event::EventType;
 use crate::domain::workflow::Source;

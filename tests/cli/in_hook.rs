@@ -21,6 +21,7 @@ const LINES: &[&str] = &[
     "workflow import nothing.toml",
     "config show",
     "config schema",
+    "notify test",
     "run prepare -w w",
     "run start --run-id w-1",
     "run pause",

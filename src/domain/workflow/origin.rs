@@ -152,6 +152,7 @@ mod tests {
         tree.foreign_write = "refuse"  # default
         notify.command = null  # default: none
         notify.on = null  # default: all of them
+        notify.timeout = "10s"  # default
         stop.phrases = ["halt","basta"]  # .striatum/config.toml:9:1
         limits.grace = "2s"  # .striatum/config.toml:7:1
         limits.starting = "60s"  # default

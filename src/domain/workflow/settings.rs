@@ -16,14 +16,12 @@ use super::section::Section;
 use crate::domain::frozen::{
     Budget, LaneMode, LaneSpec, Limits, Notify, RoleContext, RoleSpec, Sandbox, TreeSpec, Unavailable,
 };
+use crate::domain::notice::Occasion;
 
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-
-/// Occasions of `notify` when none are listed.
-const OCCASIONS: &[&str] = &["inbox", "needs_operator", "completed", "failed", "lane_parked", "driver_ended"];
 
 /// A file below `.striatum/` that a key names.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,9 +159,10 @@ fn limits(section: Option<&Section>) -> Limits {
 }
 
 fn notify(section: Option<&Section>) -> Notify {
-    let all = || OCCASIONS.iter().map(|occasion| (*occasion).to_owned()).collect();
+    let all = || Occasion::ALL.iter().map(ToString::to_string).collect();
     let on = section.and_then(|it| it.texts("on")).map_or_else(all, <[String]>::to_vec);
-    Notify { command: section.and_then(|it| it.argv("command")).unwrap_or_default().to_vec(), on }
+    let timeout_ms = section.and_then(|it| it.millis("timeout")).unwrap_or(10 * SECOND);
+    Notify { command: section.and_then(|it| it.argv("command")).unwrap_or_default().to_vec(), on, timeout_ms }
 }
 
 fn tree(section: Option<&Section>) -> TreeSpec {

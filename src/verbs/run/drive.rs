@@ -31,7 +31,7 @@ use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::ctx::LOG_AT_REST;
 use crate::verbs::read::ways;
-use crate::verbs::{Ctx, land, tree, trust};
+use crate::verbs::{Ctx, land, notice, tree, trust};
 
 /// What `run drive` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,6 +96,8 @@ pub trait Teller {
     fn tell(&mut self, told: &Told);
     /// The world as it is now, for a live line or a heartbeat.
     fn show(&mut self, run: &str, world: &World);
+    /// A person should look here, and no command is configured that says so.
+    fn ring(&mut self) {}
 }
 
 /// What `run drive` came to.
@@ -134,6 +136,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     let report = driver.run()?;
     driver.finish(request.stop_lanes)?;
     driver.let_lanes_end()?;
+    driver.tell_person(marker.is_some())?;
     tree::release::at_end(ctx, run.id)?;
     drop(marker);
     ctx.store()?.checkpoint_over(LOG_AT_REST)?;
@@ -196,6 +199,7 @@ struct Driver<'a> {
     teller: &'a mut dyn Teller,
     waiter: Waiter,
     surfaced: BTreeSet<Surfaced>,
+    notices: notice::Watch,
     said_busy: bool,
     idle_turns: u32,
 }
@@ -213,7 +217,9 @@ enum Turn {
 impl<'a> Driver<'a> {
     fn new(ctx: &'a Ctx, run: RunId, request: &'a DriveRequest, teller: &'a mut dyn Teller) -> Result<Driver<'a>> {
         let waiter = Waiter::start(ctx, request.interval_ms)?;
-        Ok(Driver { ctx, run, request, teller, waiter, surfaced: BTreeSet::new(), said_busy: false, idle_turns: 0 })
+        let notices = notice::Watch::from_mark(ctx, run)?;
+        let surfaced = BTreeSet::new();
+        Ok(Driver { ctx, run, request, teller, waiter, surfaced, notices, said_busy: false, idle_turns: 0 })
     }
 
     fn run(&mut self) -> Result<DriveReport> {
@@ -275,9 +281,11 @@ impl<'a> Driver<'a> {
         let (run, world) = observe::world(self.ctx, self.run)?;
         self.waiter.follow(world_helpers(self.ctx, &world)?);
         let plan = reconcile(&world, &self.ctx.clock.moment());
-        self.surface(&plan);
+        self.surface(&plan)?;
         self.teller.show(&run.name, &world);
-        if self.act(&plan)? {
+        let has_acted = self.act(&plan)?;
+        self.notify()?;
+        if has_acted {
             return Ok(Turn::Busy);
         }
         let stays = self.request.wait_human && matches!(plan.standing, Standing::WaitingHuman(_));
@@ -314,12 +322,30 @@ impl<'a> Driver<'a> {
     }
 
     /// Tells what can't be launched, once a change of state.
-    fn surface(&mut self, plan: &Plan) {
+    fn surface(&mut self, plan: &Plan) -> Result<()> {
         let now: BTreeSet<Surfaced> = plan.surfaced.iter().cloned().collect();
         self.surfaced.retain(|told| now.contains(told) || matches!(told, Surfaced::FreshBlocked { .. }));
         for surfaced in now {
+            if !self.surfaced.contains(&surfaced) {
+                notice::surfaced(self.ctx, self.run, &surfaced)?;
+            }
             self.say_once(surfaced);
         }
+        Ok(())
+    }
+
+    /// Tells a person what is new and worth it.
+    fn notify(&mut self) -> Result<()> {
+        if !self.notices.look(self.ctx)?.is_empty() {
+            self.teller.ring();
+        }
+        Ok(())
+    }
+
+    /// The last words: whoever drove and leaves lanes at work says that nothing follows them.
+    fn tell_person(&mut self, was_driver: bool) -> Result<()> {
+        self.notify()?;
+        if was_driver { notice::lookout::leave(self.ctx, self.run) } else { Ok(()) }
     }
 
     fn say_once(&mut self, surfaced: Surfaced) {

@@ -24,9 +24,10 @@ use crate::store::session::Session;
 use crate::store::{self, Writing};
 use crate::verbs::ctx::LOG_AT_WORK;
 use crate::verbs::flow::attempt;
+use crate::verbs::notice::lookout::{self, Lookout};
 use crate::verbs::session as sessions;
 use crate::verbs::work::claim::{self, Granted, NoWork};
-use crate::verbs::{Actor, Ctx, tree, trust};
+use crate::verbs::{Actor, Ctx, notice, tree, trust};
 
 /// What a helper is launched for, from its arguments.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,8 @@ pub struct Host<'a> {
     pub orders: Orders,
     /// TERM and the like.
     pub signals: Signals,
+    /// Whether a driver follows.
+    pub lookout: Lookout,
     _helper_lock: Lock,
 }
 
@@ -86,6 +89,7 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
         inbox,
         orders: Orders::new(assignment.session),
         signals: Signals::install()?,
+        lookout: Lookout::default(),
         _helper_lock: locks.helper,
     };
     let Some((onward, mode)) = attach(&host, assignment)? else { return Ok(()) };
@@ -95,15 +99,18 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
     if mode == LaneMode::Loop && !assignment.recovers {
         resident::live(&mut host)?;
     }
+    let id = host.ctx.read(|read| Ok(sessions::must_exist(read, host.session)?.run))?;
+    let mut watch = notice::Watch::from_now(&host.ctx, id)?;
     while let Onward::Next(granted) = onward {
-        let run = host.ctx.read(|read| Ok(store::run::get(read, sessions::must_exist(read, host.session)?.run)?))?;
+        let run = host.ctx.read(|read| Ok(store::run::get(read, id)?))?;
+        host.lookout.look(&host.ctx, &run)?;
         onward = match trust::may_launch(&host.ctx, &run) {
             true => life::live(&mut host, &granted)?,
             false => give_back(&host, &granted)?,
         };
+        lookout::stand_in(&host.ctx, &run, &mut watch)?;
     }
-    let run = host.ctx.read(|read| Ok(sessions::must_exist(read, host.session)?.run))?;
-    tree::release::at_end(&host.ctx, run)?;
+    tree::release::at_end(&host.ctx, id)?;
     host.ctx.store()?.checkpoint_over(LOG_AT_WORK)?;
     Ok(())
 }

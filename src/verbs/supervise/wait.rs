@@ -95,6 +95,7 @@ pub fn watch(host: &mut Host<'_>, watch: &Watch<'_>) -> Result<Watched> {
         if host.signals.take().is_some() {
             return Ok(Watched::Told("the helper was told to end by a signal".to_owned()));
         }
+        host.lookout.look(&host.ctx, &watch.hold.run)?;
         let before = written;
         written = bounded(&mut log, before);
         is_loud = written.saturating_sub(before) > LOUD;

@@ -8,7 +8,7 @@ use super::ledger::{Grant, Ledger, Subject};
 use super::{lines_of, place_of};
 use crate::domain::frozen::Snapshot;
 use crate::domain::workflow::trusted::{self, FileKind};
-use crate::domain::workflow::{Definition, SNAPSHOT_SCHEMA};
+use crate::domain::workflow::{Definition, SNAPSHOT_SCHEMA, Source};
 use crate::error::{Code, Error, Next, Result};
 use crate::store::run::Run;
 use crate::store::{self};
@@ -41,6 +41,18 @@ pub fn check_files(ctx: &Ctx, files: &Files, definition: &Definition, named: Opt
         }
     }
     if refused.is_empty() { Ok(BY_FILES) } else { Err(refusal(ctx, &refused, &hash)) }
+}
+
+/// Refuses the repository's configuration while nobody has trusted its commands.
+///
+/// # Errors
+/// `untrusted`, with the lines that differ from what was trusted last.
+pub fn check_config(ctx: &Ctx, path: &Path, source: Source) -> Result<()> {
+    let given = Given { path: path.to_owned(), source };
+    match changed(&Ledger::of_user(), &given, FileKind::Config)? {
+        Some(lines) => Err(refusal(ctx, &[(&given, lines)], "")),
+        None => Ok(()),
+    }
 }
 
 /// The lines that differ from what was trusted, with their sign; none when nothing does.

@@ -90,8 +90,9 @@ pub const KEYS: &[Key] = &[
 
     key(L::Stop, "phrases", Texts, "[]", "Phrases in an answer or a note that stop the run.").union(),
 
-    key(L::Notify, "command", Argv(T::None), "none", "Gets one JSON document on standard input; has 10 seconds.").widens(),
+    key(L::Notify, "command", Argv(T::None), "none", "Gets one JSON document on standard input.").widens(),
     key(L::Notify, "on", Words(&["inbox", "needs_operator", "completed", "failed", "lane_parked", "driver_ended"]), "all of them", "What is worth telling."),
+    key(L::Notify, "timeout", Duration, "10s", "How long the command may take; then it is ended."),
 
     key(L::Role, "instructions", Path, "none", "A file below `.striatum/` whose text every packet of the role begins with."),
     key(L::Role, "context", Word(&["any", "fresh"]), "any; fresh for a role that reviews", "`fresh`: a session of the role has seen nothing of the work it judges."),
