@@ -31,7 +31,7 @@ pub fn rejects(evidence: &Evidence) -> Looked {
             EventType::JobReopened | EventType::JobSkipped => {
                 standing.remove(job);
             }
-            EventType::JobQueued => {
+            EventType::JobQueued | EventType::JobSealed => {
                 let behind = evidence.upstream(job);
                 let ignored = standing.iter().filter(|(review, _)| behind.contains(*review));
                 found.extend(ignored.map(|(review, event)| Violation {
