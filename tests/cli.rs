@@ -54,6 +54,8 @@ mod request;
 mod rescue;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/sandbox.rs"]
+mod sandbox;
 #[path = "cli/scope_check.rs"]
 mod scope_check;
 #[path = "cli/session.rs"]

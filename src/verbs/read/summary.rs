@@ -21,9 +21,7 @@ use crate::verbs::Ctx;
 use crate::verbs::read::ways::{Subject, out_of};
 use crate::verbs::run::find;
 use crate::verbs::session::{self as sessions, SessionLine};
-
-/// The rules bind cooperating processes only; no lane is confined by the kernel in this version.
-pub const ENFORCEMENT: &str = "advisory";
+use crate::verbs::supervise::confinement;
 
 /// Most jobs, work in flight, sessions and tries in one summary.
 #[derive(Clone, Copy, Debug)]
@@ -244,7 +242,7 @@ pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<R
         reason: run.reason.clone(),
         generation: run.generation,
         snapshot: store::frozen::hash(read, run.id, run.generation)?,
-        enforcement: ENFORCEMENT.to_owned(),
+        enforcement: confinement::in_force(&run.spec),
         constrained: run.spec.constrained,
         paused_at: run.paused_at,
         stop_requested_at: run.stop_requested_at,
