@@ -11,6 +11,7 @@ pub mod graph;
 pub mod id;
 pub mod job;
 pub mod notice;
+pub mod observation;
 pub mod packet;
 pub mod path;
 pub mod reconcile;

@@ -7,13 +7,16 @@ use super::{Step, finish, panel, step, tell};
 use crate::domain::contract::BlockedReason;
 use crate::domain::event::EventType;
 use crate::domain::job::{Aftermath, Cause, JobEvent, Outcome, Tries, aftermath, on_failure};
+use crate::domain::observation::Observation;
 use crate::domain::packet::{Context, Previous};
 use crate::domain::session::{LeaseState, MessageState};
 use crate::domain::time::Moment;
 use crate::error::Result;
+use crate::store::event::Scope;
 use crate::store::job::{Counter, Job};
 use crate::store::run::Run;
 use crate::store::{self, Writing};
+use crate::verbs::settle::observation;
 
 /// How an attempt ended.
 pub struct Ended<'a> {
@@ -59,6 +62,27 @@ impl<'a> Ended<'a> {
 
 /// Ends the job's open attempt, its lease and its message, and does what follows.
 pub fn end(tx: &Writing<'_>, run: &Run, job: &Job, ended: Ended<'_>) -> Result<Aftermath> {
+    if ended.outcome != Outcome::Lost {
+        return follow(tx, run, job, ended);
+    }
+    let seen = observation::of_rows(tx, job)?;
+    observe(tx, job, &seen)?;
+    if !(seen.reaches_outside && seen.dispatched) {
+        return follow(tx, run, job, ended);
+    }
+    let question = seen.question(&job.name);
+    let asks = Ended { outcome: Outcome::UnknownOutcome, question: Some(&question), ..ended };
+    follow(tx, run, job, asks)
+}
+
+/// Keeps what was seen of an attempt whose holder is gone; whoever looked closer before has kept it already.
+fn observe(tx: &Writing<'_>, job: &Job, seen: &Observation) -> Result<()> {
+    let newest = store::event::latest(tx, Scope::Job(job.id), 1)?;
+    let is_kept = newest.first().is_some_and(|event| event.kind == EventType::ObservationRecorded.word());
+    if is_kept { Ok(()) } else { tell(tx, EventType::ObservationRecorded, job, &json!(seen)) }
+}
+
+fn follow(tx: &Writing<'_>, run: &Run, job: &Job, ended: Ended<'_>) -> Result<Aftermath> {
     close(tx, job, ended.outcome, &ended.detail, ended.lease)?;
     let tries = Tries {
         strikes: job.strikes,

@@ -31,6 +31,7 @@ use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::ctx::LOG_AT_REST;
 use crate::verbs::read::ways;
+use crate::verbs::settle::observation::foresee;
 use crate::verbs::{Ctx, land, notice, tree, trust};
 
 /// What `run drive` is asked.
@@ -181,6 +182,9 @@ fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport>
     let plan = reconcile(&world, &ctx.clock.moment());
     for action in &plan.actions {
         teller.tell(&Told { line: Some(format!("would {}", action.key())), ..told(action, "planned") });
+        if let Some(line) = foresee(ctx, action)? {
+            teller.tell(&Told::note(line));
+        }
     }
     for surfaced in &plan.surfaced {
         teller.tell(&Told::note(surfaced.line()));

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::evidence;
 use super::verify::Runner;
 use super::{Checked, Work, check, must_still_hold, unpublished, without_work};
+use super::{evidence, observation};
 use crate::domain::contract::{Answer, BlockedReason, Status};
-use crate::domain::frozen::{Effect, JobType, LaneSpec, OnExitZero};
+use crate::domain::frozen::{JobType, LaneSpec, OnExitZero};
+use crate::domain::gate::Stakes;
 use crate::domain::job::{Outcome, Phase};
 use crate::domain::session::LeaseState;
 use crate::error::Result;
@@ -225,20 +226,13 @@ fn unseen(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result<Concl
     if is_whole && let seal @ Conclusion::Seal { .. } = proven(ctx, facts, runner)? {
         return Ok(seal);
     }
-    if spec.effect >= Effect::Shared {
-        let question = BlockedReason {
-            awaiting: format!(
-                "whether attempt {} of {} had its effect outside",
-                facts.hold.lease.attempt, facts.hold.job.name
-            ),
-            who: "whoever can look at what it changes".to_owned(),
-            action: "look, then answer with what is there and what is missing".to_owned(),
-        };
+    if Stakes::of(spec).reaches_outside() {
+        let seen = observation::look(ctx, &facts.hold.job)?;
         return Ok(Conclusion::End {
             outcome: Outcome::UnknownOutcome,
             detail: "its helper died, and its effects reach outside".to_owned(),
             lesson: Lesson::default(),
-            question: Some(question),
+            question: Some(seen.question(&facts.hold.job.name)),
         });
     }
     Ok(end(Outcome::Lost, "its helper died, and it left no answer"))

@@ -8,6 +8,7 @@ pub mod conclusion;
 pub mod cooling;
 pub mod evidence;
 pub mod integrate;
+pub mod observation;
 pub mod verify;
 
 use serde::{Deserialize, Serialize};
