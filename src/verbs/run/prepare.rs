@@ -142,6 +142,16 @@ struct Frozen {
     origins: Vec<Origin>,
 }
 
+/// What the workflow's own check can't see.
+fn unpriced(snapshot: &Snapshot) -> Option<String> {
+    let lanes = outlook::unpriced(snapshot);
+    let is_asked = snapshot.run.budget.cost_micro_usd.is_some() && !lanes.is_empty();
+    is_asked.then(|| {
+        let lanes = lanes.join(", ");
+        format!("budget.cost_usd counts what is reported; not known to report a cost, but by `usage`: lane {lanes}")
+    })
+}
+
 fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
     let next = Next::new("operator", "enqueue its first jobs", &["striatum", "run", "start", "--run-id", &name]);
     PrepareReport {
@@ -152,7 +162,7 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
         trust_hash: frozen.trust_hash,
         base: frozen.base,
         needed: outlook::needed(&frozen.snapshot),
-        warnings: warnings.iter().map(ToString::to_string).collect(),
+        warnings: warnings.iter().map(ToString::to_string).chain(unpriced(&frozen.snapshot)).collect(),
         plans_only: frozen.snapshot.run.autonomy == Autonomy::Plan,
         next: vec![next],
     }
@@ -257,6 +267,12 @@ fn check_supported(snapshot: &Snapshot) -> Result<()> {
             format!("lane {name} asks for sandbox = \"scope\", which this version can't enforce"),
         )
         .hint("`prefer-scope` runs it with advisory rules"));
+    }
+    if snapshot.run.budget.cost_micro_usd.is_none()
+        && let Some(lane) = outlook::asks_for_cost_left(snapshot)
+    {
+        let message = format!("lane {lane} is given ${{budget.cost_left}}, and the run has no budget.cost_usd");
+        return Err(Error::new(Code::InvalidWorkflow, message).hint("set one: [budget] cost_usd = 5"));
     }
     Ok(())
 }
