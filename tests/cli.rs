@@ -8,6 +8,8 @@ mod support;
 mod answer;
 #[path = "cli/await_work.rs"]
 mod await_work;
+#[path = "cli/breakers.rs"]
+mod breakers;
 #[path = "cli/causes.rs"]
 mod causes;
 #[path = "cli/check.rs"]

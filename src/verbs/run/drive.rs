@@ -15,6 +15,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::act::{self, Done};
+use super::metering::Metering;
 use super::observe;
 use super::wait::{Reason, Waiter};
 use super::{files, find, marker};
@@ -135,6 +136,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     let Some(marker) = marker else { return followed(ctx, run.id) };
     let mut driver = Driver::new(ctx, run.id, request, teller)?;
     let report = driver.run()?;
+    driver.metering.save(ctx, driver.run)?;
     driver.finish(request.stop_lanes)?;
     driver.let_lanes_end()?;
     driver.tell_person(marker.is_some())?;
@@ -204,6 +206,7 @@ struct Driver<'a> {
     waiter: Waiter,
     surfaced: BTreeSet<Surfaced>,
     notices: notice::Watch,
+    metering: Metering,
     said_busy: bool,
     idle_turns: u32,
 }
@@ -223,7 +226,8 @@ impl<'a> Driver<'a> {
         let waiter = Waiter::start(ctx, request.interval_ms)?;
         let notices = notice::Watch::from_mark(ctx, run)?;
         let surfaced = BTreeSet::new();
-        Ok(Driver { ctx, run, request, teller, waiter, surfaced, notices, said_busy: false, idle_turns: 0 })
+        let metering = Metering::new(request.interval_ms);
+        Ok(Driver { ctx, run, request, teller, waiter, surfaced, notices, metering, said_busy: false, idle_turns: 0 })
     }
 
     fn run(&mut self) -> Result<DriveReport> {
@@ -282,9 +286,9 @@ impl<'a> Driver<'a> {
         for line in land::take_up(self.ctx, self.run)? {
             self.teller.tell(&Told::note(line));
         }
-        let (run, world) = observe::world(self.ctx, self.run)?;
+        let (run, world) = self.metering.look(self.ctx, self.run)?;
         self.waiter.follow(world_helpers(self.ctx, &world)?);
-        let plan = reconcile(&world, &self.ctx.clock.moment());
+        let plan = self.metering.decide(self.ctx, &run, &world);
         self.surface(&plan)?;
         self.teller.show(&run.name, &world);
         let has_acted = self.act(&plan)?;
@@ -512,6 +516,7 @@ fn ways_out(ctx: &Ctx, run: &Run, subject: &str, cause: Cause) -> Result<Vec<Nex
     let lanes = role.as_deref().and_then(|role| run.spec.roles.get(role)).map(|role| role.lanes.as_slice());
     let lane = lanes.and_then(<[String]>::first).or_else(|| run.spec.lanes.keys().next());
     let lane = if cause == Cause::LaneParked { Some(subject) } else { lane.map(String::as_str) };
-    let subject = ways::Subject { run: &run.name, job: Some(subject), role: role.as_deref(), lane, gate: None };
+    let subject =
+        ways::Subject { run: &run.name, job: Some(subject), role: role.as_deref(), lane, gate: None, of: Some(run) };
     Ok(ways::out_of(cause, &subject))
 }

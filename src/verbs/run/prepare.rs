@@ -143,6 +143,16 @@ struct Frozen {
     origins: Vec<Origin>,
 }
 
+/// What the workflow's own check can't see.
+fn unpriced(snapshot: &Snapshot) -> Option<String> {
+    let lanes = outlook::unpriced(snapshot);
+    let is_asked = snapshot.run.budget.cost_micro_usd.is_some() && !lanes.is_empty();
+    is_asked.then(|| {
+        let lanes = lanes.join(", ");
+        format!("budget.cost_usd counts what is reported; not known to report a cost, but by `usage`: lane {lanes}")
+    })
+}
+
 fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
     let next = Next::new("operator", "enqueue its first jobs", &["striatum", "run", "start", "--run-id", &name]);
     PrepareReport {
@@ -153,7 +163,10 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
         trust_hash: frozen.trust_hash,
         base: frozen.base,
         needed: outlook::needed(&frozen.snapshot),
-        warnings: warnings.iter().map(ToString::to_string).chain(unheld(&frozen.snapshot)).collect(),
+        warnings: (warnings.iter().map(ToString::to_string))
+            .chain(unheld(&frozen.snapshot))
+            .chain(unpriced(&frozen.snapshot))
+            .collect(),
         plans_only: frozen.snapshot.run.autonomy == Autonomy::Plan,
         next: vec![next],
     }
@@ -252,10 +265,16 @@ fn at_rest(git: &Git) -> Result<()> {
 fn check_supported(snapshot: &Snapshot) -> Result<()> {
     use crate::domain::frozen::Sandbox;
     let sandboxed = snapshot.run.lanes.iter().find(|(_, lane)| lane.sandbox == Sandbox::Scope);
-    match sandboxed {
-        Some((name, _)) if !crate::os::sandbox::is_supported() => Err(confinement::cannot(name)),
-        _ => Ok(()),
+    if let Some((name, _)) = sandboxed.filter(|_| !crate::os::sandbox::is_supported()) {
+        return Err(confinement::cannot(name));
     }
+    if snapshot.run.budget.cost_micro_usd.is_none()
+        && let Some(lane) = outlook::asks_for_cost_left(snapshot)
+    {
+        let message = format!("lane {lane} is given ${{budget.cost_left}}, and the run has no budget.cost_usd");
+        return Err(Error::new(Code::InvalidWorkflow, message).hint("set one: [budget] cost_usd = 5"));
+    }
+    Ok(())
 }
 
 /// Lanes that prefer the kernel's hold, where there is none.

@@ -94,14 +94,20 @@ pub fn conclude(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result
     }
 }
 
-enum Found {
+/// Where an answer was found.
+pub enum Found {
+    /// In the store: an agent gave it by verb.
     Stored(Answer),
+    /// In a document that nobody has read before.
     Given(Answer),
+    /// A document that is none.
     Invalid(String),
+    /// Nowhere.
     Nothing,
 }
 
-fn find_answer(ctx: &Ctx, facts: &Facts<'_>) -> Result<Found> {
+/// Looks for an answer.
+pub fn find_answer(ctx: &Ctx, facts: &Facts<'_>) -> Result<Found> {
     let (job, number) = (facts.hold.job.id, facts.hold.lease.attempt);
     if let Some(answer) = ctx.read(|read| Ok(store::attempt::get(read, job, number)?))?.answer {
         return Ok(Found::Stored(answer));

@@ -25,7 +25,7 @@ use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::flow::tell;
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::ExitSeen;
-use crate::verbs::settle::{self, conclusion, evidence};
+use crate::verbs::settle::{self, conclusion, evidence, usage};
 use crate::verbs::tree::provision::{self, Provided};
 use crate::verbs::tree::release;
 use crate::verbs::work::claim::{self, Granted};
@@ -245,6 +245,7 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
     };
     let ctx = Rc::clone(&host.ctx);
     let conclusion = conclusion::conclude(&ctx, &facts, &mut wait::Obedient { host, agent: None })?;
+    let usage = usage::beside_answer(&ctx, &facts, &conclusion)?;
     crate::os::crash::point("settle.checked");
     let now = host.ctx.clock.moment();
     let order = match &run.watched {
@@ -253,6 +254,9 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
     };
     let onward = host.ctx.write("seal", |tx| {
         store::execution::ended(tx, run.execution, state, &ending)?;
+        if let Some(usage) = &usage {
+            store::run::add_usage(tx, run.hold.run.id, usage)?;
+        }
         conclusion::apply(tx, &run.hold, &conclusion)?;
         let session = must_exist(tx, run.hold.session.id)?;
         onward(tx, &store::run::get(tx, run.hold.run.id)?, &session, &now, &order)
