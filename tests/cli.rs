@@ -6,6 +6,8 @@ mod support;
 
 #[path = "cli/answer.rs"]
 mod answer;
+#[path = "cli/audit.rs"]
+mod audit;
 #[path = "cli/await_work.rs"]
 mod await_work;
 #[path = "cli/breakers.rs"]

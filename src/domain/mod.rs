@@ -1,6 +1,7 @@
 //! The pure centre: values and decisions, no I/O, no clock, no other layer.
 
 pub mod action;
+pub mod audit;
 pub mod breaker;
 pub mod change;
 pub mod contract;
