@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod audit;
+pub mod breaker;
 pub mod change;
 pub mod contract;
 pub mod event;
@@ -12,6 +13,7 @@ pub mod graph;
 pub mod id;
 pub mod job;
 pub mod notice;
+pub mod observation;
 pub mod packet;
 pub mod path;
 pub mod reconcile;
