@@ -133,7 +133,7 @@ fn can_move(store: &Store, world: &World) -> bool {
     let is_blocked = |block: &Option<LaneBlock>| matches!(block, Some(LaneBlock::Parked));
     let offers = world.slots.iter().any(|slot| !is_blocked(&slot.blocked) && !slot.offers.is_empty());
     let is_due = !world.gates_due.is_empty() || !world.stale.is_empty();
-    works || is_due || (offers && !store.is_paused && world.run.launches_left > 0)
+    works || is_due || (offers && !store.is_paused && world.run.launches_left > 0 && world.run.spent.is_empty())
 }
 
 fn index_of(store: &Store, id: SessionId) -> usize {
@@ -193,6 +193,13 @@ fn perform(store: &mut Store, chance: &mut Chance, action: &Action) -> bool {
         }
         Action::OpenGate { job, .. } => open_gate(store, number_of(*job)),
         Action::ExpireGate { gate, .. } => expire_gate(store, *gate),
+        Action::Trip { breaker } => {
+            let is_new = !store.tripped.contains(breaker);
+            if is_new {
+                store.tripped.push(*breaker);
+            }
+            is_new
+        }
         Action::Revive => move_run(store, RunState::NeedsOperator, RunEvent::Revive),
         Action::Escalate { .. } => move_run(store, RunState::Running, RunEvent::Escalate),
         Action::Complete => {
