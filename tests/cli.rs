@@ -70,6 +70,8 @@ mod status;
 mod supervise;
 #[path = "cli/take.rs"]
 mod take;
+#[path = "cli/tool_hook.rs"]
+mod tool_hook;
 #[path = "cli/tree.rs"]
 mod tree;
 #[path = "cli/trespass.rs"]
