@@ -111,7 +111,7 @@ CREATE TABLE attempt (
   settles INTEGER NOT NULL,                       -- settle tries of a loop agent
   outcome TEXT CHECK (outcome IN ('sealed', 'failed', 'unsealed', 'timed_out', 'idle', 'verify_failed', 'scope_failed',
     'invalid_result', 'lost', 'never_started', 'conflict', 'unavailable', 'interrupted', 'environment', 'blocked',
-    'needs_context', 'unknown_outcome', 'reopened', 'canceled')),    -- how it ended; none while open
+    'needs_context', 'unknown_outcome', 'plan_disagrees', 'reopened', 'canceled')),    -- how it ended; none while open
   detail TEXT,                                    -- one line about the outcome
   queued_at INTEGER NOT NULL,                     -- when enqueued
   claimed_at INTEGER,                             -- when claimed

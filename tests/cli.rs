@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "cli/agreement.rs"]
+mod agreement;
 #[path = "cli/answer.rs"]
 mod answer;
 #[path = "cli/audit.rs"]
