@@ -415,6 +415,16 @@ mod tests {
     }
 
     #[test]
+    fn the_list_of_causes_is_closed_and_each_says_what_it_is_and_what_ends_it() {
+        let mut text = String::new();
+        for cause in Cause::ALL {
+            let kind = if cause.is_mere_waiting() { "waiting" } else { "broken" };
+            text.push_str(&format!("{cause:<16} {kind:<8} {}\n", cause.ended_by().join(" | ")));
+        }
+        insta::assert_snapshot!("cause_table", text);
+    }
+
+    #[test]
     fn every_cause_names_a_verb_that_ends_it() {
         for cause in Cause::ALL {
             assert!(!cause.ended_by().is_empty(), "{cause}");
