@@ -86,7 +86,7 @@ CREATE INDEX job_tried ON job (run_id)
   WHERE settled = 0 AND (strikes > 0 OR requeues > 0 OR revisions > 0);         -- the tries that open jobs have used
 CREATE INDEX job_place ON job (run_id, position);                               -- the first jobs of a run, in the order of the workflow
 CREATE INDEX job_open ON job (run_id) WHERE settled = 0;                        -- "is anything left?"
-CREATE INDEX job_state ON job (run_id, state, unmet);                           -- in one state; counts; gates to open, held jobs
+CREATE INDEX job_state ON job (run_id, state, unmet, settled);                  -- in one state; counts; gates to open, held jobs
 CREATE INDEX job_reviews ON job (reviews) WHERE reviews IS NOT NULL;            -- the panel of a job
 
 -- An edge: `job_id` needs `needs_id`.
