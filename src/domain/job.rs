@@ -173,6 +173,8 @@ word_enum! {
         NeedsContext "needs_context",
         /// Its holder is gone, and its effects reach outside: nobody knows what it did.
         UnknownOutcome "unknown_outcome",
+        /// The plan and the world disagree: it was not launched.
+        PlanDisagrees "plan_disagrees",
         /// Something upstream, or a panel, made it void.
         Reopened "reopened",
         /// The run ended.
@@ -208,7 +210,11 @@ impl Outcome {
             | Outcome::InvalidResult => Cost::Strike,
             Outcome::Lost | Outcome::NeverStarted | Outcome::Conflict => Cost::Requeue,
             Outcome::Unavailable | Outcome::Interrupted | Outcome::Reopened => Cost::Free,
-            Outcome::Environment | Outcome::Blocked | Outcome::NeedsContext | Outcome::UnknownOutcome => Cost::Person,
+            Outcome::Environment
+            | Outcome::Blocked
+            | Outcome::NeedsContext
+            | Outcome::PlanDisagrees
+            | Outcome::UnknownOutcome => Cost::Person,
             Outcome::Sealed | Outcome::Canceled => Cost::Final,
         }
     }
@@ -248,6 +254,7 @@ pub fn aftermath(outcome: Outcome, tries: Tries) -> Aftermath {
         Cost::Strike | Cost::Requeue | Cost::Free => Aftermath::Again,
         Cost::Person => Aftermath::Person(match outcome {
             Outcome::Environment => Cause::Environment,
+            Outcome::PlanDisagrees => Cause::PlanDisagrees,
             Outcome::NeedsContext => Cause::NeedsContext,
             Outcome::UnknownOutcome => Cause::UnknownOutcome,
             _ => Cause::AgentBlocked,
