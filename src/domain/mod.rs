@@ -13,6 +13,7 @@ pub mod job;
 pub mod notice;
 pub mod packet;
 pub mod path;
+pub mod proposal;
 pub mod reconcile;
 pub mod run;
 pub mod scope;

@@ -43,6 +43,7 @@ pub fn world_in(ctx: &Ctx, read: &Connection, run: Run) -> Result<(Run, World)> 
         slots: frontier.slots.iter().map(|row| slot_view(&run, row, author, is_untrusted)).collect(),
         ambiguous: frontier.ambiguous,
         stale: frontier.stale,
+        proposals: frontier.proposals,
         gates_due: frontier.gates_due,
         gates: frontier.gates,
         leases: frontier.leases,
