@@ -6,8 +6,12 @@ mod support;
 
 #[path = "cli/answer.rs"]
 mod answer;
+#[path = "cli/audit.rs"]
+mod audit;
 #[path = "cli/await_work.rs"]
 mod await_work;
+#[path = "cli/breakers.rs"]
+mod breakers;
 #[path = "cli/causes.rs"]
 mod causes;
 #[path = "cli/check.rs"]
@@ -56,6 +60,8 @@ mod request;
 mod rescue;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/sandbox.rs"]
+mod sandbox;
 #[path = "cli/scope_check.rs"]
 mod scope_check;
 #[path = "cli/session.rs"]

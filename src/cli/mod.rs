@@ -37,15 +37,15 @@ mod summary;
 mod supervise;
 mod table;
 mod trust;
+mod words;
 mod work;
 mod workflow;
 
 use std::ffi::OsString;
-use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::error::Result;
 use call::Session;
@@ -180,7 +180,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = hook::called(words.get(1..).unwrap_or_default()) {
         return code;
     }
-    let cli = match parse(&words) {
+    let cli = match words::parse(&words) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&in_full(error, &words), &words),
     };
@@ -190,13 +190,6 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => output.error(&error),
     }
-}
-
-/// Reads the words. The tree of commands is kept until the process ends, which is soon: freeing it is work.
-fn parse(words: &[OsString]) -> std::result::Result<Cli, clap::Error> {
-    let mut command = ManuallyDrop::new(Cli::command());
-    let mut matches = command.try_get_matches_from_mut(words)?;
-    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Help is told in full only when it is asked for.
@@ -255,8 +248,14 @@ mod tests {
 
     #[test]
     fn every_command_that_ends_a_cause_can_be_typed() {
-        let subject =
-            Subject { run: "w-1", job: Some("draft"), role: Some("author"), lane: Some("script"), gate: Some("g1") };
+        let subject = Subject {
+            run: "w-1",
+            job: Some("draft"),
+            role: Some("author"),
+            lane: Some("script"),
+            gate: Some("g1"),
+            of: None,
+        };
         for cause in Cause::ALL {
             for next in out_of(*cause, &subject) {
                 let typed = Cli::try_parse_from(&next.argv);

@@ -92,6 +92,8 @@ word_enum! {
         LeaseExpired "lease.expired",
         /// A hold was taken away.
         LeaseRevoked "lease.revoked",
+        /// What holds an agent to its folders, decided before it starts.
+        LaneConfined "lane.confined",
         /// A process is about to be started.
         ExecutionStarting "execution.starting",
         /// It was.

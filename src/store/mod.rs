@@ -10,6 +10,7 @@ pub mod change;
 pub mod columns;
 pub mod decision;
 pub mod event;
+pub mod evidence;
 pub mod execution;
 pub mod frozen;
 pub mod gate;
@@ -29,6 +30,7 @@ pub mod supervisor;
 pub mod tree;
 pub mod verdict;
 
+use std::cell::{Cell, RefCell};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -125,8 +127,15 @@ pub enum SqliteClass {
 pub type StoreResult<T> = Result<T, StoreError>;
 
 enum Connections {
-    Plain(std::cell::RefCell<Connection>),
+    Plain(Plain),
     Pool(r2d2::Pool<SqliteConnectionManager>),
+}
+
+/// One connection, which is told how to write when it first has to: most short verbs only read.
+struct Plain {
+    connection: RefCell<Connection>,
+    life: Life,
+    knows_writing: Cell<bool>,
 }
 
 /// An open store.
@@ -193,26 +202,39 @@ impl Life {
     }
 }
 
+impl Plain {
+    fn learn_writing(&self) -> StoreResult<()> {
+        if !self.knows_writing.get() {
+            prepare_to_write(&self.connection.borrow(), self.life)?;
+            self.knows_writing.set(true);
+        }
+        Ok(())
+    }
+}
+
 impl Store {
-    /// Opens an existing store with one plain connection: two pragmas, no thread, no migration scan.
+    /// Opens an existing store with one plain connection: no thread, no migration scan, two numbers are read.
     pub fn open(path: &Path, opening: Opening) -> StoreResult<Store> {
         let identity = identity(path)?;
-        let connection = connect(path, opening)?;
+        let mut connection = Connection::open_with_flags(path, flags())?;
+        configure(&mut connection, opening)?;
         match schema::recognise(&connection)? {
             schema::Recognised::Current => {}
             schema::Recognised::Empty => return Err(StoreError::Empty(path.into())),
             schema::Recognised::Older(version) => return Err(StoreError::Foreign(version)),
         }
-        let connections = Connections::Plain(std::cell::RefCell::new(connection));
+        let plain = Plain { connection: RefCell::new(connection), life: opening.life, knows_writing: Cell::new(false) };
+        let connections = Connections::Plain(plain);
         Ok(Store { connections, path: path.into(), identity, busy: opening.busy })
     }
 
     /// Opens an existing store with a pool, for the driver: it reads while it watches.
     pub fn open_pool(path: &Path, opening: Opening) -> StoreResult<Store> {
         drop(Store::open(path, opening)?);
-        let manager = SqliteConnectionManager::file(path)
-            .with_flags(flags())
-            .with_init(move |connection| configure(connection, opening));
+        let manager = SqliteConnectionManager::file(path).with_flags(flags()).with_init(move |connection| {
+            configure(connection, opening)?;
+            prepare_to_write(connection, opening.life)
+        });
         let pool = r2d2::Pool::builder().max_size(2).min_idle(Some(0)).test_on_check_out(false).build(manager)?;
         let connections = Connections::Pool(pool);
         Ok(Store { connections, path: path.into(), identity: identity(path)?, busy: opening.busy })
@@ -246,6 +268,9 @@ impl Store {
         if identity(&self.path)? != self.identity {
             return Err(StoreError::Replaced(self.path.clone()).into());
         }
+        if let Connections::Plain(plain) = &self.connections {
+            plain.learn_writing()?;
+        }
         self.with(|connection| {
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(StoreError::from)?;
             schema::check_version(&tx)?;
@@ -278,6 +303,9 @@ impl Store {
         if size <= bytes {
             return Ok(());
         }
+        if let Connections::Plain(plain) = &self.connections {
+            plain.learn_writing()?;
+        }
         self.with(|connection| {
             connection.busy_timeout(Duration::ZERO)?;
             let done = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -288,7 +316,7 @@ impl Store {
 
     fn with<T, E: From<StoreError>>(&self, body: impl FnOnce(&mut Connection) -> Result<T, E>) -> Result<T, E> {
         match &self.connections {
-            Connections::Plain(connection) => body(&mut connection.borrow_mut()),
+            Connections::Plain(plain) => body(&mut plain.connection.borrow_mut()),
             Connections::Pool(pool) => body(&mut *pool.get().map_err(StoreError::from)?),
         }
     }
@@ -325,12 +353,6 @@ fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-fn connect(path: &Path, opening: Opening) -> StoreResult<Connection> {
-    let mut connection = Connection::open_with_flags(path, flags())?;
-    configure(&mut connection, opening)?;
-    Ok(connection)
-}
-
 /// What every connection needs; nothing here writes.
 fn configure(connection: &mut Connection, opening: Opening) -> rusqlite::Result<()> {
     connection.busy_timeout(opening.busy)?;
@@ -340,9 +362,13 @@ fn configure(connection: &mut Connection, opening: Opening) -> rusqlite::Result<
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(128);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map(|_| ())
+}
+
+/// What a connection needs before its first commit or checkpoint; nothing here writes either.
+fn prepare_to_write(connection: &Connection, life: Life) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA synchronous = FULL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", opening.life.log_pages())
+    connection.pragma_update(None, "wal_autocheckpoint", life.log_pages())
 }
 
 fn identity(path: &Path) -> StoreResult<(u64, u64)> {

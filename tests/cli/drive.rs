@@ -239,6 +239,8 @@ fn every_action() -> Vec<Action> {
         Action::AdmitNext { proposal: ProposalId(1), job: name() },
         Action::OpenGate { job, name: name() },
         Action::ExpireGate { gate: GateId(1), name: name() },
+        Action::Trip { breaker: Cause::Cost },
+        Action::Calm,
         Action::Revive,
         Action::Escalate { cause: Cause::Other, subject: name() },
         Action::Complete,
@@ -258,6 +260,8 @@ fn every_action() -> Vec<Action> {
             | Action::AdmitNext { .. }
             | Action::OpenGate { .. }
             | Action::ExpireGate { .. }
+            | Action::Trip { .. }
+            | Action::Calm
             | Action::Revive
             | Action::Escalate { .. }
             | Action::Complete => {}

@@ -254,7 +254,8 @@ fn a_write_into_the_principal_checkout_is_named_and_refused_and_stays() {
 
 #[test]
 fn a_commit_in_the_principal_checkout_is_a_write_into_it() {
-    let commit = "git -C \"${STRIATUM_DIR%/.striatum}\" -c user.name=a -c user.email=a@b commit --quiet --message stray";
+    let commit =
+        "git -C \"${STRIATUM_DIR%/.striatum}\" -c user.name=a -c user.email=a@b commit --quiet --message stray";
     let (repo, ended) = tried(&format!(
         "echo x > src/x; root=\"${{STRIATUM_DIR%/.striatum}}\"; echo x > \"$root/stray.txt\"; git -C \"$root\" add stray.txt; {commit}"
     ));

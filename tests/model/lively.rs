@@ -171,6 +171,9 @@ impl Model {
                 free_leases: self.max_active.saturating_sub(self.run_held()),
                 launches_left: self.launches_left,
                 is_untrusted: false,
+                spent: Vec::new(),
+                tripped: Vec::new(),
+                still_at: None,
             },
             stop_file: false,
             sessions: self

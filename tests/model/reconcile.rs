@@ -38,14 +38,14 @@ fn run() -> impl Strategy<Value = RunView> {
         1 => prop::sample::select(vec![RunState::Ready, RunState::Completed, RunState::Failed, RunState::Canceled]),
     ];
     let rare = || prop::bool::weighted(0.1);
-    (state, rare(), rare(), 0_u32..5, 0_u32..5, rare()).prop_map(
-        |(state, is_paused, is_stopped, free_leases, launches_left, is_untrusted)| RunView {
-            state,
-            is_paused,
-            is_stopped,
-            free_leases,
-            launches_left,
-            is_untrusted,
+    let budgets = || prop::sample::subsequence(vec![Cause::Cost, Cause::ActiveTime], 0..=1);
+    let breakers = vec![Cause::Launches, Cause::Cost, Cause::ActiveTime, Cause::NoProgress];
+    let told = prop_oneof![4 => Just(Vec::new()), 1 => prop::sample::subsequence(breakers, 0..=4)];
+    let spent = prop_oneof![4 => Just(Vec::new()), 1 => budgets()];
+    let trouble = (spent, told, prop_oneof![3 => Just(None), 1 => moment().prop_map(Some)]);
+    (state, rare(), rare(), 0_u32..5, 0_u32..5, rare(), trouble).prop_map(
+        |(state, is_paused, is_stopped, free_leases, launches_left, is_untrusted, (spent, tripped, still_at))| {
+            RunView { spent, tripped, still_at, state, is_paused, is_stopped, free_leases, launches_left, is_untrusted }
         },
     )
 }

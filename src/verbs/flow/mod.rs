@@ -4,6 +4,7 @@
 //! these functions, so that rows, counters and events always agree.
 
 pub mod attempt;
+pub mod breaker;
 pub mod finish;
 pub mod gate;
 pub mod offer;

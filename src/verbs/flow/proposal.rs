@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::offer::{self, GATE};
-use super::tell;
+use super::{breaker, tell};
 use crate::domain::contract::Proposal;
 use crate::domain::event::EventType;
 use crate::domain::frozen::{JobSpec, JobType, Origin, Snapshot};
@@ -213,9 +213,7 @@ fn surface(tx: &Writing<'_>, case: &Case, doubt: Doubt) -> Result<()> {
     store::proposal::decide(tx, row.id, &decided)?;
     if doubt == Doubt::NextDepth {
         let limit = case.run.spec.budget.next_depth;
-        let body = json!({"breaker": doubt, "key": "budget.next_depth", "value": row.depth.to_string(),
-            "limit": limit.to_string(), "attempt": row.attempt});
-        tell(tx, EventType::BreakerTripped, job, &body)?;
+        breaker::trip_job(tx, job, doubt.word(), (row.depth.to_string(), limit.to_string()))?;
     }
     let body = json!({"proposal": row.id, "why": doubt, "attempt": row.attempt, "depth": row.depth,
         "confidence": row.body.confidence});

@@ -10,6 +10,7 @@ pub mod files;
 pub mod find;
 pub mod land;
 pub mod marker;
+pub mod metering;
 pub mod observe;
 pub mod outlook;
 pub mod prepare;

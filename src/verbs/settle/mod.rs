@@ -8,6 +8,8 @@ pub mod conclusion;
 pub mod cooling;
 pub mod evidence;
 pub mod integrate;
+pub mod observation;
+pub mod usage;
 pub mod verify;
 
 use serde::{Deserialize, Serialize};
@@ -221,6 +223,11 @@ pub const SETTLE_TRIES: u32 = 3;
 pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> {
     let may_mend = !matches!(bad.outcome, Outcome::Conflict | Outcome::Environment | Outcome::Interrupted);
     let over = ctx.write("work complete", |tx| {
+        // Its answer is cleared, and what it said to have cost would go with it.
+        let given = store::attempt::get(tx, hold.job.id, hold.lease.attempt)?.answer;
+        if let Some(usage) = given.and_then(|answer| answer.usage) {
+            store::run::add_usage(tx, hold.run.id, &usage)?;
+        }
         let tries = store::attempt::clear_answer(tx, hold.job.id, hold.lease.attempt)?;
         if may_mend && tries < SETTLE_TRIES {
             store::job::set_phase(tx, hold.job.id, Phase::Working)?;

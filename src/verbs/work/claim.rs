@@ -5,10 +5,11 @@ use serde_json::json;
 
 use super::hold::{self, Credentials, Hold};
 use super::layout::{self, Grant};
+use crate::domain::breaker;
 use crate::domain::event::EventType;
-use crate::domain::frozen::TreeKind;
+use crate::domain::frozen::{LaneMode, TreeKind};
 use crate::domain::id::{JobId, LeaseId, MessageId, SessionId};
-use crate::domain::job::{JobEvent, JobState, Outcome, Phase};
+use crate::domain::job::{Cause, JobEvent, JobState, Outcome, Phase};
 use crate::domain::run::RunState;
 use crate::domain::session::{MessageEvent, SessionEvent, SessionState};
 use crate::domain::time::Moment;
@@ -56,6 +57,10 @@ word_enum! {
         ProcessLineage "process_lineage",
         /// The session worked on the job under review.
         OwnWork "own_work",
+        /// The run's money is spent.
+        Cost "cost",
+        /// The run's working time is spent.
+        ActiveTime "active_time",
         /// The session is to end.
         Stopping "stopping",
         /// The session has ended.
@@ -259,7 +264,7 @@ pub fn choose(
     session: &Session,
     now: &Moment,
 ) -> Result<std::result::Result<Message, NoWork>> {
-    if let Some(reason) = run_refuses(run).or(session_refuses(session)) {
+    if let Some(reason) = run_refuses(run).or(session_refuses(session)).or(budget_refuses(run, session)) {
         return Ok(Err(reason));
     }
     if let Some(held) = store::message::held(read, session.id)? {
@@ -290,6 +295,16 @@ fn run_refuses(run: &Run) -> Option<NoWork> {
         return Some(NoWork::Stopped);
     }
     run.paused_at.is_some().then_some(NoWork::Paused)
+}
+
+/// What a person does in a lane of their own costs the run neither money nor working time.
+fn budget_refuses(run: &Run, session: &Session) -> Option<NoWork> {
+    let is_agent = run.spec.lanes.get(&session.lane).is_some_and(|lane| lane.mode != LaneMode::Human);
+    match breaker::spent(&run.spec.budget, &run.spending()).first() {
+        Some(Cause::Cost) if is_agent => Some(NoWork::Cost),
+        Some(_) if is_agent => Some(NoWork::ActiveTime),
+        _ => None,
+    }
 }
 
 fn session_refuses(session: &Session) -> Option<NoWork> {
