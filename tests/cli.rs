@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "cli/agreement.rs"]
+mod agreement;
 #[path = "cli/answer.rs"]
 mod answer;
 #[path = "cli/audit.rs"]
@@ -72,6 +74,8 @@ mod status;
 mod supervise;
 #[path = "cli/take.rs"]
 mod take;
+#[path = "cli/tool_hook.rs"]
+mod tool_hook;
 #[path = "cli/tree.rs"]
 mod tree;
 #[path = "cli/trespass.rs"]
