@@ -186,6 +186,7 @@ impl Model {
             slots: slots.into_values().collect(),
             ambiguous: Vec::new(),
             stale: self.stale(),
+            proposals: Vec::new(),
             gates_due: Vec::new(),
             gates: Vec::new(),
             leases: Vec::new(),
