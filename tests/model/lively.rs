@@ -641,6 +641,7 @@ fn a_run_is_not_given_up_while_an_author_is_told_to_end_for_its_reviewer() {
         lane_max: vec![4, 4],
         cooling: BTreeMap::new(),
         launches_left: 9,
+        tripped: Vec::new(),
         state: RunState::Running,
         now: 0,
         claimed: BTreeSet::new(),
