@@ -29,6 +29,10 @@ CREATE TABLE run (
   stop_requested_at INTEGER,                      -- drivers end and lanes are stopped while set
   launches INTEGER NOT NULL,                      -- agents started so far
   cost_micro_usd INTEGER NOT NULL,                -- cost reported so far
+  input_tokens INTEGER NOT NULL,                  -- tokens that agents reported to have read
+  output_tokens INTEGER NOT NULL,                 -- and written
+  active_ms INTEGER NOT NULL,                     -- working time charged so far, in milliseconds
+  tripped TEXT NOT NULL,                          -- breakers that were told to have tripped, each with when
   told INTEGER NOT NULL,                          -- the last event that a person was told of
   base TEXT,                                      -- the commit it starts from; none without git or a commit
   tip TEXT,                                       -- where its branch was left; none before the first change
@@ -107,7 +111,7 @@ CREATE TABLE attempt (
   settles INTEGER NOT NULL,                       -- settle tries of a loop agent
   outcome TEXT CHECK (outcome IN ('sealed', 'failed', 'unsealed', 'timed_out', 'idle', 'verify_failed', 'scope_failed',
     'invalid_result', 'lost', 'never_started', 'conflict', 'unavailable', 'interrupted', 'environment', 'blocked',
-    'needs_context', 'unknown_outcome', 'reopened', 'canceled')),    -- how it ended; none while open
+    'needs_context', 'unknown_outcome', 'plan_disagrees', 'reopened', 'canceled')),    -- how it ended; none while open
   detail TEXT,                                    -- one line about the outcome
   queued_at INTEGER NOT NULL,                     -- when enqueued
   claimed_at INTEGER,                             -- when claimed

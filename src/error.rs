@@ -216,6 +216,8 @@ catalog! {
     NoCommit "no_commit" Environment;
     /// The repository is in the middle of something.
     RepositoryBusy "repository_busy" Environment;
+    /// The kernel can't hold a lane to its folders.
+    Sandbox "sandbox" Environment;
     /// git is missing, too old, or failed.
     Git "git" Environment;
     /// A check could not run.

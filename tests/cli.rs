@@ -4,10 +4,16 @@
 
 mod support;
 
+#[path = "cli/agreement.rs"]
+mod agreement;
 #[path = "cli/answer.rs"]
 mod answer;
+#[path = "cli/audit.rs"]
+mod audit;
 #[path = "cli/await_work.rs"]
 mod await_work;
+#[path = "cli/breakers.rs"]
+mod breakers;
 #[path = "cli/causes.rs"]
 mod causes;
 #[path = "cli/check.rs"]
@@ -54,6 +60,8 @@ mod request;
 mod rescue;
 #[path = "cli/run.rs"]
 mod run;
+#[path = "cli/sandbox.rs"]
+mod sandbox;
 #[path = "cli/scope_check.rs"]
 mod scope_check;
 #[path = "cli/session.rs"]
@@ -64,6 +72,8 @@ mod status;
 mod supervise;
 #[path = "cli/take.rs"]
 mod take;
+#[path = "cli/tool_hook.rs"]
+mod tool_hook;
 #[path = "cli/tree.rs"]
 mod tree;
 #[path = "cli/trespass.rs"]

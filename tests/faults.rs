@@ -28,3 +28,5 @@ mod signals;
 mod together;
 #[path = "faults/trees.rs"]
 mod trees;
+#[path = "faults/unknown.rs"]
+mod unknown;

@@ -247,8 +247,14 @@ mod tests {
 
     #[test]
     fn every_command_that_ends_a_cause_can_be_typed() {
-        let subject =
-            Subject { run: "w-1", job: Some("draft"), role: Some("author"), lane: Some("script"), gate: Some("g1") };
+        let subject = Subject {
+            run: "w-1",
+            job: Some("draft"),
+            role: Some("author"),
+            lane: Some("script"),
+            gate: Some("g1"),
+            of: None,
+        };
         for cause in Cause::ALL {
             for next in out_of(*cause, &subject) {
                 let typed = Cli::try_parse_from(&next.argv);

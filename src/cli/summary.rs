@@ -6,13 +6,13 @@ use super::call::Session;
 use super::inbox::inbox;
 use super::output::{Output, next_text, shell_words};
 use super::table::{ago, clock, dollars, left_out, table, took};
-use crate::domain::job::Cause;
 use crate::error::Result;
 use crate::verbs::read::explain::{ExplainReport, ExplainRequest, Why};
 use crate::verbs::read::graph::{Drawing, GraphRequest};
+use crate::verbs::read::meters::Meter;
 use crate::verbs::read::one_line;
 use crate::verbs::read::runs::{ListReport, ListRequest, RunLine};
-use crate::verbs::read::summary::{FlightLine, JobLine, Meter, RunSummary, SummaryReport, SummaryRequest};
+use crate::verbs::read::summary::{FlightLine, JobLine, RunSummary, SummaryReport, SummaryRequest};
 
 /// Characters of a reason.
 const TEXT: usize = 160;
@@ -133,7 +133,7 @@ pub fn brief(run: &RunSummary) -> String {
     }
     text.push_str(&table("    ", &run.in_flight.iter().map(flight_row).collect::<Vec<_>>()));
     text.push_str(&left_out(run.in_flight_left_out, "    "));
-    text.push_str(&format!("  budget: {}\n", run.budget.iter().filter_map(meter).collect::<Vec<_>>().join(", ")));
+    text.push_str(&format!("  budget: {}\n", run.budget.iter().map(meter).collect::<Vec<_>>().join(", ")));
     text
 }
 
@@ -161,18 +161,17 @@ fn flight_row(line: &FlightLine) -> Vec<String> {
     ]
 }
 
-/// A limit in a few words; those that nothing counts yet are left out.
-fn meter(meter: &Meter) -> Option<String> {
-    let used = meter.used?;
-    let shown = |value: u64| match (meter.breaker, meter.unit.as_str()) {
-        (Cause::Cost, _) => dollars(value),
-        (_, "ms") => took(value),
+/// A limit in a few words.
+fn meter(meter: &Meter) -> String {
+    let shown = |value: u64| match meter.unit.as_str() {
+        "micro_usd" => dollars(value),
+        "ms" => took(value),
         _ => value.to_string(),
     };
     let job = meter.job.as_deref().map_or(String::new(), |job| format!("{job} "));
     let limit = meter.limit.map_or(String::new(), |limit| format!(" of {}", shown(limit)));
     let spent = if meter.tripped { " (spent)" } else { "" };
-    Some(format!("{job}{} {}{limit}{spent}", meter.breaker, shown(used)))
+    format!("{job}{} {}{limit}{spent}", meter.breaker, shown(meter.used))
 }
 
 /// How a graph is drawn.

@@ -95,6 +95,13 @@ pub enum Action {
         /// The job's name.
         name: String,
     },
+    /// Settlement: a breaker is told to have tripped.
+    Trip {
+        /// Which.
+        breaker: Cause,
+    },
+    /// Settlement: what made no progress does again.
+    Calm,
     /// Settlement: something can move again.
     Revive,
     /// Settlement: nothing can move, something is broken or spent.
@@ -143,6 +150,8 @@ impl Action {
             Action::Launch(launch) => format!("launch/{}.{}", launch.name, launch.attempt),
             Action::OpenGate { name, .. } => format!("gate/{name}"),
             Action::ExpireGate { gate, .. } => format!("expire/{gate}"),
+            Action::Trip { breaker } => format!("trip/{breaker}"),
+            Action::Calm => "calm".to_owned(),
             Action::Revive => "revive".to_owned(),
             Action::Escalate { .. } => "escalate".to_owned(),
             Action::Complete => "complete".to_owned(),
@@ -164,6 +173,8 @@ impl Action {
             | Action::NeverStarted { .. }
             | Action::OpenGate { .. }
             | Action::ExpireGate { .. }
+            | Action::Trip { .. }
+            | Action::Calm
             | Action::Revive
             | Action::Escalate { .. }
             | Action::Complete => &[],

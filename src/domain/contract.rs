@@ -56,6 +56,14 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
+impl Usage {
+    /// The reported cost in micro-dollars; nonsense counts as nothing.
+    pub fn micro_usd(&self) -> i64 {
+        let micro = self.cost_usd.unwrap_or(0.0) * 1e6;
+        if micro.is_finite() && (0.0..1e15).contains(&micro) { micro as i64 } else { 0 }
+    }
+}
+
 /// A proposed next job; stored and shown, never acted on by the agent itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -92,6 +92,8 @@ word_enum! {
         LeaseExpired "lease.expired",
         /// A hold was taken away.
         LeaseRevoked "lease.revoked",
+        /// What holds an agent to its folders, decided before it starts.
+        LaneConfined "lane.confined",
         /// A process is about to be started.
         ExecutionStarting "execution.starting",
         /// It was.
@@ -156,6 +158,8 @@ word_enum! {
         NextRefused "next.refused",
         /// A limit was reached.
         BreakerTripped "breaker.tripped",
+        /// What was planned and what is there disagree; nothing was launched.
+        PlanDisagreed "plan.disagreed",
         /// Nothing drives the run any more, and lanes work.
         DriverEnded "driver.ended",
         /// The command of `[notify]` was given an occasion.

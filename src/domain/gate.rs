@@ -43,6 +43,17 @@ impl Stakes {
     }
 }
 
+impl Stakes {
+    /// Whether a try that was cut may have left something where others are: then it is not simply done again.
+    pub const fn reaches_outside(self) -> bool {
+        match self.effect {
+            Effect::Outward | Effect::Unknown => true,
+            Effect::Shared => !self.is_ephemeral,
+            Effect::Write | Effect::Read => false,
+        }
+    }
+}
+
 /// Something that a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {

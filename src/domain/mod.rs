@@ -1,6 +1,8 @@
 //! The pure centre: values and decisions, no I/O, no clock, no other layer.
 
 pub mod action;
+pub mod audit;
+pub mod breaker;
 pub mod change;
 pub mod contract;
 pub mod event;
@@ -11,6 +13,7 @@ pub mod graph;
 pub mod id;
 pub mod job;
 pub mod notice;
+pub mod observation;
 pub mod packet;
 pub mod path;
 pub mod reconcile;
@@ -20,6 +23,7 @@ pub mod session;
 pub mod shim;
 pub mod template;
 pub mod time;
+pub mod tool_call;
 pub mod trailer;
 pub mod verdict;
 pub mod word;

@@ -7,7 +7,8 @@
 //! 4. *close*: lanes whose work is sealed and whose slot is empty, before anything fresh is registered;
 //! 5. *gates*: jobs that a person must let through;
 //! 6. *launch*: adopt what covers a slot, else register and start, within capacity and budget;
-//! 7. *end*: nothing in flight and nothing to launch: complete, wait for a person, or escalate.
+//! 7. *breakers*: what is used up or silent is told;
+//! 8. *end*: nothing in flight and nothing to launch: complete, wait for a person, or escalate.
 //!
 //! It is pure and total: no clock, no I/O, no order among rows matters. It never sees a finished job.
 
@@ -38,7 +39,8 @@ pub fn reconcile(world: &World, now: &Moment) -> Plan {
     close(world, &mut plan);
     gates(world, &mut plan);
     launch(world, now, &mut plan);
-    end(world, &mut plan);
+    breakers(world, now, &mut plan);
+    end(world, now, &mut plan);
     plan
 }
 
@@ -134,7 +136,12 @@ fn has_done_its_job(session: &SessionView) -> bool {
 fn may_still_work(session: &SessionView, world: &World) -> bool {
     let offers = |slot: &SlotView| slot.role == session.role && slot.lane == session.lane && !slot.offers.is_empty();
     let is_wanted = world.slots.iter().any(offers) || world.ambiguous.iter().any(|job| job.role == session.role);
-    !has_done_its_job(session) && is_wanted
+    !has_done_its_job(session) && is_wanted && !is_out_of_budget(world)
+}
+
+/// No session may claim more: money or working time is used up. (Launches bound agents, not what they take.)
+fn is_out_of_budget(world: &World) -> bool {
+    !world.run.spent.is_empty()
 }
 
 fn close(world: &World, plan: &mut Plan) {
@@ -218,7 +225,7 @@ fn launch(world: &World, now: &Moment, plan: &mut Plan) {
     for job in ambiguous {
         match covering_by_role(world, &job.role) {
             // Somebody registered it for the role: that is the answer to which lane.
-            Some(session) if needs_host(session) && !is_adopted(plan, session.id) => {
+            Some(session) if needs_host(session) && !is_adopted(plan, session.id) && !is_out_of_budget(world) => {
                 plan.actions.push(Action::Adopt { session: session.id, job: job.name.clone() });
             }
             Some(_) => {}
@@ -273,6 +280,9 @@ fn launch_slot(world: &World, slot: &SlotView, now: &Moment, room: &mut Room<'_>
     for offer in offers {
         if let Some(moment) = offer.not_before.as_ref().filter(|_| !is_due(offer, now)) {
             wake(plan, moment);
+            continue;
+        }
+        if is_out_of_budget(world) {
             continue;
         }
         if let Some(action) = take_idle(&mut idle, offer) {
@@ -379,8 +389,64 @@ fn take_idle(idle: &mut Idle<'_>, offer: &Offer) -> Option<Option<Action>> {
     Some(needs_host(session).then(|| Action::Adopt { session: session.id, job: offer.name.clone() }))
 }
 
-fn end(world: &World, plan: &mut Plan) {
-    if is_moving(world, plan) {
+/// Work is offered to a lane that could be launched, were it not for a budget.
+fn wants_a_launch(world: &World) -> bool {
+    let is_open = |slot: &SlotView| matches!(slot.blocked, None | Some(LaneBlock::Cooling(_)));
+    let is_covered = |job: &AmbiguousView| covering_by_role(world, &job.role).is_some();
+    let is_offered = world.slots.iter().any(|slot| is_open(slot) && !slot.offers.is_empty());
+    !world.run.is_paused && (is_offered || world.ambiguous.iter().any(is_covered))
+}
+
+/// No agent may be started for the slot any more, and none is there.
+fn lacks_launches(world: &World, slot: &SlotView) -> bool {
+    let is_hosted = world.sessions.iter().any(|session| session.role == slot.role && session.lane == slot.lane);
+    world.run.launches_left == 0 && !is_hosted
+}
+
+/// The budgets that keep something from being launched.
+fn spent(world: &World) -> Vec<Cause> {
+    let mut spent = if wants_a_launch(world) { world.run.spent.clone() } else { Vec::new() };
+    let is_open = |slot: &SlotView| matches!(slot.blocked, None | Some(LaneBlock::Cooling(_)));
+    let lacks = |slot: &SlotView| is_open(slot) && !slot.offers.is_empty() && lacks_launches(world, slot);
+    if !world.run.is_paused && world.slots.iter().any(lacks) {
+        spent.push(Cause::Launches);
+    }
+    spent
+}
+
+/// An agent holds it: not a person, whose time nobody counts.
+fn is_at_work(session: &SessionView) -> bool {
+    session.held.is_some() && session.is_launchable
+}
+
+/// Nothing that agents have in flight gave a sign of life for too long.
+fn is_still(world: &World, now: &Moment) -> bool {
+    let is_due = world.run.still_at.as_ref().is_some_and(|moment| moment.is_past(now));
+    is_due && !world.run.is_paused && world.sessions.iter().any(is_at_work)
+}
+
+/// Agents work, or are about to: the time that is charged to the run.
+pub fn is_working(world: &World, plan: &Plan) -> bool {
+    let works = |session: &SessionView| is_at_work(session) || will_claim(session, world);
+    !world.run.is_paused && (world.sessions.iter().any(works) || will_move(plan))
+}
+
+fn breakers(world: &World, now: &Moment, plan: &mut Plan) {
+    let is_told = |cause: &Cause| world.run.tripped.contains(cause);
+    let spent = spent(world).into_iter().filter(|cause| !is_told(cause));
+    plan.actions.extend(spent.map(|breaker| Action::Trip { breaker }));
+    match (is_still(world, now), is_told(&Cause::NoProgress)) {
+        (true, false) => plan.actions.push(Action::Trip { breaker: Cause::NoProgress }),
+        (false, true) if !world.run.is_paused => plan.actions.push(Action::Calm),
+        _ => {}
+    }
+    if let Some(still_at) = world.run.still_at.as_ref().filter(|moment| !moment.is_past(now)) {
+        wake(plan, still_at);
+    }
+}
+
+fn end(world: &World, now: &Moment, plan: &mut Plan) {
+    if is_moving(world, now, plan) {
         if world.run.state == RunState::NeedsOperator && will_move(plan) {
             plan.actions.insert(0, Action::Revive);
         }
@@ -397,7 +463,7 @@ fn end(world: &World, plan: &mut Plan) {
         plan.standing = Standing::Paused;
         return;
     }
-    let waiting = reasons(world, plan);
+    let waiting = reasons(world, now, plan);
     match waiting.iter().find(|(_, cause)| !cause.is_mere_waiting()) {
         Some((subject, cause)) if world.run.state == RunState::Running => {
             plan.actions.push(Action::Escalate { cause: *cause, subject: subject.clone() });
@@ -408,19 +474,26 @@ fn end(world: &World, plan: &mut Plan) {
 }
 
 /// Something is in flight, about to be launched, or comes by itself.
-fn is_moving(world: &World, plan: &Plan) -> bool {
-    let in_flight = world.sessions.iter().any(|session| session.held.is_some() || will_claim(session, world));
+fn is_moving(world: &World, now: &Moment, plan: &Plan) -> bool {
+    let is_still = is_still(world, now);
+    let moves = |session: &SessionView| session.held.is_some() && !(is_still && is_at_work(session));
+    let in_flight = world.sessions.iter().any(|session| moves(session) || will_claim(session, world));
     in_flight || will_move(plan) || !world.stale.is_empty() || waits_for_author(world, plan) || is_cooling(world, plan)
 }
 
-/// A fresh reviewer waits for an author that somebody else drives: it works, or runs out.
+/// A fresh reviewer waits for an author that ends by itself: somebody else drives it, or it is told to end.
 fn waits_for_author(world: &World, plan: &Plan) -> bool {
-    plan.surfaced.iter().any(|told| match told {
-        Surfaced::FreshBlocked { author, .. } => {
-            world.sessions.iter().any(|session| session.id == *author && session.deadline.is_some())
-        }
-        _ => false,
-    })
+    let is_ended = |id: SessionId| {
+        plan.actions.iter().any(|action| match action {
+            Action::StopLane { session, .. } | Action::CloseSession { session, .. } => *session == id,
+            _ => false,
+        })
+    };
+    let ends = |id: SessionId| {
+        let mut sessions = world.sessions.iter();
+        is_ended(id) || sessions.any(|session| session.id == id && (session.deadline.is_some() || session.is_stopping))
+    };
+    plan.surfaced.iter().any(|told| matches!(told, Surfaced::FreshBlocked { author, .. } if ends(*author)))
 }
 
 /// The plan itself sets something going.
@@ -451,25 +524,24 @@ fn is_cooling(world: &World, plan: &Plan) -> bool {
             other => other.cause().is_some_and(|(job, _)| job == name),
         })
     };
-    let is_spent = |slot: &SlotView| {
-        let is_hosted = world.sessions.iter().any(|session| session.role == slot.role && session.lane == slot.lane);
-        world.run.launches_left == 0 && !is_hosted
-    };
+    let is_spent = |slot: &SlotView| lacks_launches(world, slot) || is_out_of_budget(world);
     let may_come = |slot: &&SlotView| {
         let is_closed = matches!(slot.blocked, Some(LaneBlock::Human | LaneBlock::Untrusted | LaneBlock::Parked));
         !is_closed && !is_spent(slot) && slot.offers.first().is_some_and(|offer| !is_told(&offer.name))
     };
-    let is_covered = |job: &AmbiguousView| covering_by_role(world, &job.role).is_some();
+    let is_covered = |job: &AmbiguousView| covering_by_role(world, &job.role).is_some() && !is_out_of_budget(world);
     !world.run.is_paused && (world.slots.iter().any(|slot| may_come(&slot)) || world.ambiguous.iter().any(is_covered))
 }
 
 /// Everything that waits, with its cause.
-fn reasons(world: &World, plan: &Plan) -> Vec<(String, Cause)> {
+fn reasons(world: &World, now: &Moment, plan: &Plan) -> Vec<(String, Cause)> {
     let mut reasons: Vec<(String, Cause)> = world.held.iter().map(|held| (held.name.clone(), held.cause)).collect();
     reasons.extend(world.gates.iter().map(|gate| (gate.name.clone(), Cause::Gate)));
     reasons.extend(plan.surfaced.iter().filter_map(|told| told.cause().map(|(job, cause)| (job.to_owned(), cause))));
-    if world.run.launches_left == 0 && world.slots.iter().any(|slot| slot.blocked.is_none()) {
-        reasons.push(("launches".to_owned(), Cause::Launches));
+    reasons.extend(spent(world).into_iter().map(|cause| (cause.word().to_owned(), cause)));
+    if is_still(world, now) {
+        let silent = world.sessions.iter().filter(|session| is_at_work(session));
+        reasons.extend(silent.filter_map(|one| one.held.as_ref()).map(|held| (held.name.clone(), Cause::NoProgress)));
     }
     if reasons.is_empty() {
         reasons.push(("run".to_owned(), Cause::Other));

@@ -199,11 +199,34 @@ pub fn literal_prefix(pattern: &str) -> String {
     parts.join("/")
 }
 
+/// Where a pattern lets somebody write, as far as whole folders tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its literal beginning, without the last slash; empty for the whole tree.
+    pub path: String,
+    /// It is a folder for certain; else a folder or a file.
+    pub is_folder: bool,
+}
+
+/// The literal beginnings of patterns.
+pub fn writable_roots(patterns: &[String]) -> Vec<Root> {
+    let root = |pattern: &String| Root {
+        path: literal_prefix(pattern),
+        is_folder: pattern.ends_with('/') || pattern.split('/').any(has_meta),
+    };
+    patterns.iter().map(root).collect()
+}
+
 /// What is wrong with a folder in a lane's `write_paths`, as far as its words tell.
 ///
 /// Whether it holds the store, a git directory or the principal checkout is [`folder_holds`]'s question, for those
 /// who know where they are.
 pub fn write_path_problem(folder: &str) -> Option<&'static str> {
+    if folder.starts_with('@') {
+        return super::workflow::adapters::preset_of(folder)
+            .is_none()
+            .then_some("is no known set: @cargo @npm @pip @go");
+    }
     let below_home = folder.strip_prefix("~/");
     let Some(rest) = below_home.or_else(|| folder.strip_prefix('/')) else {
         return Some("is neither absolute nor below `~/`");
@@ -290,6 +313,14 @@ mod tests {
     fn scope(writes: &[&str], forbids: &[&str]) -> Scope {
         let owned = |list: &[&str]| list.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
         Scope::new(&owned(writes), &owned(forbids)).unwrap()
+    }
+
+    #[test]
+    fn a_pattern_lets_write_in_its_literal_folders() {
+        let patterns = ["src/", "src/gen/*.rs", "README.md", "*.md", "a/b/**", "docs"].map(str::to_owned);
+        let roots = writable_roots(&patterns);
+        let said: Vec<String> = roots.iter().map(|root| format!("{}:{}", root.path, root.is_folder)).collect();
+        assert_eq!(said, ["src:true", "src/gen:true", "README.md:false", ":true", "a/b:true", "docs:false"]);
     }
 
     #[test]

@@ -51,6 +51,12 @@ pub struct RunView {
     pub launches_left: u32,
     /// The snapshot's commands are not trusted.
     pub is_untrusted: bool,
+    /// Money and working time that are used up: nothing more is launched or claimed.
+    pub spent: Vec<Cause>,
+    /// Breakers whose trip was told.
+    pub tripped: Vec<Cause>,
+    /// When what is in flight counts as making no progress; none when nothing is.
+    pub still_at: Option<Moment>,
 }
 
 /// Whether somebody holds a lock file.

@@ -8,6 +8,7 @@ pub mod git;
 pub mod layout;
 pub mod lock;
 pub mod process;
+pub mod sandbox;
 pub mod signal;
 pub mod socket;
 pub mod wait;

@@ -135,6 +135,13 @@ pub fn refused(read: &Connection, run: RunId) -> StoreResult<Vec<Obstacle>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const LEFT: &str = "SELECT EXISTS (SELECT 1 FROM landing WHERE after_id = :commit)";
+
+/// Whether a branch was left at a commit by a landing.
+pub fn left(read: &Connection, commit: &str) -> StoreResult<bool> {
+    Ok(read.prepare_cached(LEFT)?.query_row(named_params! {":commit": commit}, |row| row.get(0))?)
+}
+
 const UNFINISHED: &str = "SELECT job_id FROM landing WHERE run_id = :run AND state = 'intended' ORDER BY id";
 
 /// The land jobs of a run whose landing was begun and has no outcome.

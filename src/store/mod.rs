@@ -10,6 +10,7 @@ pub mod change;
 pub mod columns;
 pub mod decision;
 pub mod event;
+pub mod evidence;
 pub mod execution;
 pub mod frozen;
 pub mod gate;

@@ -1,9 +1,13 @@
 //! The `run` table.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::columns::Json;
 use super::{StoreResult, Writing};
+use crate::domain::breaker::Spending;
+use crate::domain::contract::Usage;
 use crate::domain::frozen::RunSpec;
 use crate::domain::id::RunId;
 use crate::domain::job::Cause;
@@ -41,6 +45,14 @@ pub struct Run {
     pub launches: u32,
     /// Reported cost.
     pub cost_micro_usd: i64,
+    /// Tokens that agents reported to have read.
+    pub input_tokens: i64,
+    /// And written.
+    pub output_tokens: i64,
+    /// Charged working time, in milliseconds.
+    pub active_ms: i64,
+    /// Breakers that were told to have tripped, each with when.
+    pub tripped: BTreeMap<Cause, Timestamp>,
     /// The commit it starts from.
     pub base: Option<String>,
     /// Where its branch was left; none before the first change.
@@ -53,6 +65,14 @@ pub struct Run {
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
+}
+
+impl Run {
+    /// What it has used up of its budget.
+    pub fn spending(&self) -> Spending {
+        let positive = |number: i64| u64::try_from(number).unwrap_or(0);
+        Spending { cost_micro_usd: positive(self.cost_micro_usd), active_ms: positive(self.active_ms) }
+    }
 }
 
 /// What a new run is made of.
@@ -73,8 +93,8 @@ const NEXT_NUMBER: &str = "SELECT max(coalesce(max(number), 0), :taken) + 1 FROM
 
 const INSERT: &str =
     "INSERT INTO run (name, workflow, number, generation, spec, trust, state, launches, cost_micro_usd,
-    told, base, created_by, created_at)
-  VALUES (:name, :workflow, :number, 1, :spec, :trust, 'ready', 0, 0, 0, :base, :by, :at)";
+    input_tokens, output_tokens, active_ms, tripped, told, base, created_by, created_at)
+  VALUES (:name, :workflow, :number, 1, :spec, :trust, 'ready', 0, 0, 0, 0, 0, '{}', 0, :base, :by, :at)";
 
 /// Adds a run in state `ready`; returns its id and name.
 pub fn insert(tx: &Writing<'_>, new: &NewRun<'_>) -> StoreResult<(RunId, String)> {
@@ -188,11 +208,32 @@ pub fn add_launch(tx: &Writing<'_>, id: RunId) -> StoreResult<()> {
     Ok(())
 }
 
-const ADD_COST: &str = "UPDATE run SET cost_micro_usd = cost_micro_usd + :cost WHERE id = :id";
+const ADD_USAGE: &str = "UPDATE run SET cost_micro_usd = cost_micro_usd + :cost, input_tokens = input_tokens + :input,
+    output_tokens = output_tokens + :output WHERE id = :id";
 
-/// Adds reported cost, in micro-dollars.
-pub fn add_cost(tx: &Writing<'_>, id: RunId, cost: i64) -> StoreResult<()> {
-    tx.prepare_cached(ADD_COST)?.execute(named_params! {":id": id, ":cost": cost})?;
+/// Adds what an agent reported to have spent.
+pub fn add_usage(tx: &Writing<'_>, id: RunId, usage: &Usage) -> StoreResult<()> {
+    let count = |tokens: Option<u64>| tokens.map_or(0, |tokens| i64::from(u32::try_from(tokens).unwrap_or(u32::MAX)));
+    tx.prepare_cached(ADD_USAGE)?.execute(named_params! {
+        ":id": id, ":cost": usage.micro_usd(), ":input": count(usage.input_tokens),
+        ":output": count(usage.output_tokens),
+    })?;
+    Ok(())
+}
+
+const ADD_ACTIVE: &str = "UPDATE run SET active_ms = active_ms + :ms WHERE id = :id";
+
+/// Charges working time, in milliseconds.
+pub fn add_active(tx: &Writing<'_>, id: RunId, ms: u64) -> StoreResult<()> {
+    tx.prepare_cached(ADD_ACTIVE)?.execute(named_params! {":id": id, ":ms": i64::try_from(ms).unwrap_or(i64::MAX)})?;
+    Ok(())
+}
+
+const SET_TRIPPED: &str = "UPDATE run SET tripped = :tripped WHERE id = :id";
+
+/// Notes which breakers were told to have tripped.
+pub fn set_tripped(tx: &Writing<'_>, id: RunId, tripped: &BTreeMap<Cause, Timestamp>) -> StoreResult<()> {
+    tx.prepare_cached(SET_TRIPPED)?.execute(named_params! {":id": id, ":tripped": Json(tripped)})?;
     Ok(())
 }
 
@@ -237,6 +278,10 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {
         stop_requested_at: row.get("stop_requested_at")?,
         launches: row.get("launches")?,
         cost_micro_usd: row.get("cost_micro_usd")?,
+        input_tokens: row.get("input_tokens")?,
+        output_tokens: row.get("output_tokens")?,
+        active_ms: row.get("active_ms")?,
+        tripped: row.get::<_, Json<BTreeMap<Cause, Timestamp>>>("tripped")?.0,
         base: row.get("base")?,
         tip: row.get("tip")?,
         created_by: row.get("created_by")?,

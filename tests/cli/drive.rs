@@ -238,6 +238,8 @@ fn every_action() -> Vec<Action> {
         Action::Launch(launch),
         Action::OpenGate { job, name: name() },
         Action::ExpireGate { gate: GateId(1), name: name() },
+        Action::Trip { breaker: Cause::Cost },
+        Action::Calm,
         Action::Revive,
         Action::Escalate { cause: Cause::Other, subject: name() },
         Action::Complete,
@@ -256,6 +258,8 @@ fn every_action() -> Vec<Action> {
             | Action::Launch(_)
             | Action::OpenGate { .. }
             | Action::ExpireGate { .. }
+            | Action::Trip { .. }
+            | Action::Calm
             | Action::Revive
             | Action::Escalate { .. }
             | Action::Complete => {}

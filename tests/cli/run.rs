@@ -149,16 +149,6 @@ fn what_is_missing_or_unknown_is_named_before_anything_is_made() {
 }
 
 #[test]
-fn what_this_version_can_not_do_is_refused_by_name() {
-    let repo = TestRepo::new();
-    let job = "[[jobs]]\nid = \"a\"\nrole = \"r\"\nlane = \"s\"\ntree = \"none\"\n";
-    repo.workflow("w", &format!("[lanes.s]\ncommand = [\"true\"]\nsandbox = \"scope\"\n{job}"));
-    repo.trust();
-    let refused = repo.json(&["run", "prepare", "-w", "w"]).refused(8, "not_yet");
-    assert!(refused["message"].as_str().unwrap().contains("lane s"), "{refused}");
-}
-
-#[test]
 fn a_run_is_started_by_one_of_many_and_its_first_jobs_are_offered_once() {
     let repo = repo();
     repo.json(&["run", "prepare", "-w", "w", "--task", "x"]).ok();

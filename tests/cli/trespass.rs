@@ -253,6 +253,18 @@ fn a_write_into_the_principal_checkout_is_named_and_refused_and_stays() {
 }
 
 #[test]
+fn a_commit_in_the_principal_checkout_is_a_write_into_it() {
+    let commit =
+        "git -C \"${STRIATUM_DIR%/.striatum}\" -c user.name=a -c user.email=a@b commit --quiet --message stray";
+    let (repo, ended) = tried(&format!(
+        "echo x > src/x; root=\"${{STRIATUM_DIR%/.striatum}}\"; echo x > \"$root/stray.txt\"; git -C \"$root\" add stray.txt; {commit}"
+    ));
+    let wanted = format!("draft.1 scope_failed: foreign_write: stray.txt in {}", repo.path().display());
+    assert_eq!(ended, wanted);
+    assert_eq!(repo.said(&["log", "-1", "--format=%s", "main"]), "stray");
+}
+
+#[test]
 fn what_the_user_had_changed_before_is_blamed_on_nobody() {
     let repo = TestRepo::with_code();
     repo.write("src/main.txt", "the user's own\n");

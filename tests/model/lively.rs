@@ -115,6 +115,7 @@ struct Model {
     lane_max: Vec<u32>,
     cooling: BTreeMap<u8, Moment>,
     launches_left: u32,
+    tripped: Vec<Cause>,
     state: RunState,
     now: i64,
     claimed: BTreeSet<(usize, u32)>,
@@ -171,6 +172,9 @@ impl Model {
                 free_leases: self.max_active.saturating_sub(self.run_held()),
                 launches_left: self.launches_left,
                 is_untrusted: false,
+                spent: Vec::new(),
+                tripped: self.tripped.clone(),
+                still_at: None,
             },
             stop_file: false,
             sessions: self
@@ -264,6 +268,10 @@ impl Model {
             Action::Observe { job, .. } => self.jobs[usize::try_from(job.0).unwrap()].lose(SessionId(0)),
             Action::StopLane { session, .. } => self.session(*session).stopping = true,
             Action::CloseSession { session, .. } => self.session(*session).is_active = false,
+            Action::Trip { breaker } => {
+                assert!(!self.tripped.contains(breaker), "told twice");
+                self.tripped.push(*breaker);
+            }
             Action::Revive => self.state = RunState::Running,
             Action::Escalate { .. } => self.state = RunState::NeedsOperator,
             Action::Complete => {
@@ -485,6 +493,7 @@ fn model(fates: fn() -> BoxedStrategy<Fate>) -> impl Strategy<Value = Model> {
                 lane_max,
                 cooling: BTreeMap::new(),
                 launches_left: launches + 10,
+                tripped: Vec::new(),
                 state: RunState::Running,
                 now: 0,
                 claimed: BTreeSet::new(),

@@ -38,14 +38,14 @@ fn run() -> impl Strategy<Value = RunView> {
         1 => prop::sample::select(vec![RunState::Ready, RunState::Completed, RunState::Failed, RunState::Canceled]),
     ];
     let rare = || prop::bool::weighted(0.1);
-    (state, rare(), rare(), 0_u32..5, 0_u32..5, rare()).prop_map(
-        |(state, is_paused, is_stopped, free_leases, launches_left, is_untrusted)| RunView {
-            state,
-            is_paused,
-            is_stopped,
-            free_leases,
-            launches_left,
-            is_untrusted,
+    let budgets = || prop::sample::subsequence(vec![Cause::Cost, Cause::ActiveTime], 0..=1);
+    let breakers = vec![Cause::Launches, Cause::Cost, Cause::ActiveTime, Cause::NoProgress];
+    let told = prop_oneof![4 => Just(Vec::new()), 1 => prop::sample::subsequence(breakers, 0..=4)];
+    let spent = prop_oneof![4 => Just(Vec::new()), 1 => budgets()];
+    let trouble = (spent, told, prop_oneof![3 => Just(None), 1 => moment().prop_map(Some)]);
+    (state, rare(), rare(), 0_u32..5, 0_u32..5, rare(), trouble).prop_map(
+        |(state, is_paused, is_stopped, free_leases, launches_left, is_untrusted, (spent, tripped, still_at))| {
+            RunView { spent, tripped, still_at, state, is_paused, is_stopped, free_leases, launches_left, is_untrusted }
         },
     )
 }
@@ -414,7 +414,10 @@ proptest! {
         let ends = plan.actions.iter().any(|action| matches!(action, Action::Complete | Action::Escalate { .. }));
         let waits = matches!(plan.standing, Standing::WaitingHuman(_) | Standing::Paused);
         if ends || waits {
-            prop_assert!(world.sessions.iter().all(|session| session.held.is_none()), "something is in flight");
+            // What gives no sign of life for too long may go on; it keeps nobody waiting.
+            let is_silent = !world.run.is_paused && world.run.still_at.as_ref().is_some_and(|due| due.is_past(&at(NOW)));
+            let rests = |one: &SessionView| one.held.is_none() || (is_silent && one.is_launchable);
+            prop_assert!(world.sessions.iter().all(rests), "something is in flight");
             prop_assert!(world.stale.is_empty());
             prop_assert_eq!(launches(&plan), Vec::<&Launch>::new());
         }

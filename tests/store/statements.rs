@@ -95,7 +95,7 @@ fn no_statement_is_put_together_from_strings() {
 }
 
 /// Statements that may walk a whole table, with the reason; a module's name stands for all of its statements.
-const SCANS: [(&str, &str); 12] = [
+const SCANS: [(&str, &str); 13] = [
     ("audit::", "`audit verify` looks at everything"),
     ("invariant::", "`doctor` looks at everything"),
     ("event::WALK", "`audit verify` looks at everything"),
@@ -107,6 +107,7 @@ const SCANS: [(&str, &str); 12] = [
     ("job::DOWNSTREAM", "over what it found"),
     ("job::UPSTREAM", "over what it found"),
     ("run::ENDED_BEFORE", "gc looks at every run that has ended"),
+    ("landing::LEFT", "a row a landing, and only when a checkout moved during an attempt"),
     ("tree::OF_ENDED", "gc looks at the trees of every run that has ended"),
 ];
 

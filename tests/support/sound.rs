@@ -182,5 +182,15 @@ impl TestRepo {
             let is_unknown = output.code == 2 && output.stderr.contains("unrecognized subcommand");
             assert!(output.code == 0 || is_unknown, "{output}");
         }
+        self.check_rules();
+    }
+
+    /// Fails unless every run of the store has kept the rules of a driven run.
+    #[track_caller]
+    pub fn check_rules(&self) {
+        for run in self.rows("SELECT name FROM run") {
+            let output = self.striatum(&["audit", "verify", "--run-id", &run]);
+            assert_eq!(output.code, 0, "{output}\n{}", self.told());
+        }
     }
 }

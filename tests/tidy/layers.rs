@@ -13,7 +13,7 @@ const MAY_NAME: [(&str, &[&str]); 6] = [
 ];
 
 /// Crates that one room alone may name.
-const OWNED: [(&str, &[&str]); 9] = [
+const OWNED: [(&str, &[&str]); 10] = [
     ("rusqlite", &["store"]),
     ("r2d2", &["store"]),
     ("r2d2_sqlite", &["store"]),
@@ -22,6 +22,7 @@ const OWNED: [(&str, &[&str]); 9] = [
     ("notify", &["os"]),
     ("rustix", &["os"]),
     ("signal_hook", &["os"]),
+    ("landlock", &["os"]),
     ("clap", &["cli"]),
 ];
 

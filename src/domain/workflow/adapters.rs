@@ -14,6 +14,10 @@ pub struct Adapter {
     pub command: &'static [&'static str],
     /// What it reads on standard input.
     pub stdin: LaneStdin,
+    /// Where it keeps logins, sessions and settings: it can't work without writing there.
+    pub state: &'static [&'static str],
+    /// The words of `command` that switch its own sandbox on, and what they become inside ours.
+    pub own_sandbox: Option<(&'static str, &'static str)>,
     /// Substrings of its last output when it is rate limited, overloaded, offline or logged out.
     pub patterns: &'static [&'static str],
 }
@@ -44,18 +48,24 @@ const ADAPTERS: &[Adapter] = &[
             "${scratch}",
         ],
         stdin: LaneStdin::Prompt,
+        state: &["~/.claude", "~/.claude.json"],
+        own_sandbox: None,
         patterns: &["rate_limit", "overloaded", "usage limit", "Invalid API key", "Please run /login"],
     },
     Adapter {
         name: "codex",
         command: &["codex", "exec", "--sandbox", "workspace-write", "--add-dir", "${scratch}", "-"],
         stdin: LaneStdin::Prompt,
+        state: &["~/.codex"],
+        own_sandbox: Some(("workspace-write", "danger-full-access")),
         patterns: &["rate limit", "usage limit", "Not logged in", "stream disconnected"],
     },
     Adapter {
         name: "opencode",
         command: &["opencode", "run", "${prompt}"],
         stdin: LaneStdin::Null,
+        state: &["~/.local/share/opencode", "~/.local/state/opencode", "~/.config/opencode", "~/.cache/opencode"],
+        own_sandbox: None,
         patterns: &["rate limit", "overloaded", "Unauthorized"],
     },
     Adapter {
@@ -73,9 +83,32 @@ const ADAPTERS: &[Adapter] = &[
             "${prompt_file}",
         ],
         stdin: LaneStdin::Null,
+        state: &["~/.aider", "~/.cache/aider"],
+        own_sandbox: None,
         patterns: &["RateLimitError", "AuthenticationError", "APIConnectionError"],
     },
 ];
+
+/// What a toolchain writes outside a project, by the word that stands for it in `write_paths`.
+const PRESETS: &[(&str, &[&str])] = &[
+    ("@cargo", &["~/.cargo/registry", "~/.cargo/git", "~/.cargo/.package-cache", "~/.cargo/.package-cache-mutate"]),
+    ("@npm", &["~/.npm", "~/.cache/npm"]),
+    ("@pip", &["~/.cache/pip", "~/.cache/uv"]),
+    ("@go", &["~/go/pkg", "~/.cache/go-build"]),
+];
+
+/// The folders of a preset, if there is such a one.
+pub fn preset_of(word: &str) -> Option<&'static [&'static str]> {
+    PRESETS.iter().find(|(name, _)| *name == word).map(|(_, folders)| *folders)
+}
+
+/// The folders that an entry of `write_paths` means.
+pub fn folders_of(entry: &str) -> Vec<String> {
+    match preset_of(entry) {
+        Some(folders) => folders.iter().map(|folder| (*folder).to_owned()).collect(),
+        None => vec![entry.to_owned()],
+    }
+}
 
 /// The adapter of a name.
 pub fn find(name: &str) -> Option<&'static Adapter> {

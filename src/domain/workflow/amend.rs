@@ -83,7 +83,10 @@ pub enum AmendFault {
 const MAX_ACTIVE_JOBS: &str = "max_active_jobs";
 
 /// The keys of a job that may be amended.
-pub const JOB_KEYS: &[&str] = &["timeout", "max_strikes", "lane", "prompt", "objective"];
+pub const JOB_KEYS: &[&str] = &["timeout", "max_strikes", "revisions", "lane", "prompt", "objective"];
+
+/// The keys of a lane that may be amended.
+pub const LANE_KEYS: &[&str] = &["timeout", "idle_timeout"];
 
 /// Puts new values into a snapshot; only what differs is told.
 ///
@@ -95,6 +98,7 @@ pub fn amend(snapshot: &mut Snapshot, job: Option<&str>, sets: &[Set]) -> Result
         let (was, is) = match set.key.split_once('.') {
             Some(("budget", name)) => of_budget(&mut snapshot.run.budget, set, name)?,
             Some(("limits", name)) => of_limits(&mut snapshot.run.limits, set, name)?,
+            Some(("lanes", rest)) => of_lane_limits(&mut snapshot.run, set, rest)?,
             Some(("parallelism", MAX_ACTIVE_JOBS)) => of_parallelism(&mut snapshot.run, set)?,
             None if set.key == MAX_ACTIVE_JOBS => of_parallelism(&mut snapshot.run, set)?,
             None if JOB_KEYS.contains(&set.key.as_str()) => of_job(snapshot, job, set)?,
@@ -152,6 +156,25 @@ fn of_limits(limits: &mut Limits, set: &Set, name: &str) -> Result<(String, Stri
     Ok((show_duration(was), show_duration(ms)))
 }
 
+/// `lanes.LANE.timeout` and `lanes.LANE.idle_timeout`: limits of an attempt, which run and widen nothing.
+fn of_lane_limits(run: &mut RunSpec, set: &Set, rest: &str) -> Result<(String, String), AmendFault> {
+    let (name, key) = rest.rsplit_once('.').ok_or_else(|| refused(&set.key))?;
+    let known: Vec<&str> = run.lanes.keys().map(String::as_str).collect();
+    let hint = format!("the run has the lanes {}", known.join(", "));
+    if !LANE_KEYS.contains(&key) {
+        return Err(refused(&set.key));
+    }
+    let Some(lane) = run.lanes.get_mut(name) else {
+        return Err(AmendFault::Unknown { key: set.key.clone(), hint });
+    };
+    let Value::Millis(ms) = typed(Level::Lane, key, set)? else { return Err(refused(&set.key)) };
+    let was = match key {
+        "timeout" => Some(std::mem::replace(&mut lane.timeout_ms, ms)),
+        _ => lane.idle_timeout_ms.replace(ms),
+    };
+    Ok((was.map_or_else(|| "none".to_owned(), show_duration), show_duration(ms)))
+}
+
 fn of_parallelism(run: &mut RunSpec, set: &Set) -> Result<(String, String), AmendFault> {
     let Value::Count(count) = typed(Level::Parallelism, MAX_ACTIVE_JOBS, set)? else { return Err(refused(&set.key)) };
     let was = std::mem::replace(&mut run.max_active_jobs, count);
@@ -174,6 +197,11 @@ fn of_job(snapshot: &mut Snapshot, job: Option<&str>, set: &Set) -> Result<(Stri
         "max_strikes" => {
             let Value::Count(count) = typed(Level::Job, "max_strikes", set)? else { return Err(refused(&set.key)) };
             let was = std::mem::replace(&mut spec.max_strikes, count);
+            Ok((was.to_string(), count.to_string()))
+        }
+        "revisions" => {
+            let Value::Count(count) = typed(Level::Job, "revisions", set)? else { return Err(refused(&set.key)) };
+            let was = std::mem::replace(&mut spec.revisions, count);
             Ok((was.to_string(), count.to_string()))
         }
         "lane" => of_lane(run, spec, set),
@@ -276,7 +304,8 @@ pub fn amendable() -> Vec<String> {
     let of = |level: Level, prefix: &'static str| keys::of(level).map(move |key| format!("{prefix}.{}", key.name));
     let run = of(Level::Budget, "budget").chain(of(Level::Limits, "limits"));
     let job = JOB_KEYS.iter().map(|key| (*key).to_owned());
-    run.chain(std::iter::once(MAX_ACTIVE_JOBS.to_owned())).chain(job).collect()
+    let lane = LANE_KEYS.iter().map(|key| format!("lanes.LANE.{key}"));
+    run.chain(lane).chain(std::iter::once(MAX_ACTIVE_JOBS.to_owned())).chain(job).collect()
 }
 
 /// Whether author and reviewer declare the same model may follow from the lane.

@@ -14,7 +14,7 @@ use super::fault::Place;
 use super::keys::Level;
 use super::section::Section;
 use crate::domain::frozen::{
-    Budget, LaneMode, LaneSpec, Limits, Notify, RoleContext, RoleSpec, Sandbox, TreeSpec, Unavailable,
+    Budget, LaneMode, LaneSpec, Limits, Notify, OwnSandbox, RoleContext, RoleSpec, Sandbox, TreeSpec, Unavailable,
 };
 use crate::domain::notice::Occasion;
 
@@ -119,7 +119,12 @@ fn lane(section: &Section) -> LaneSpec {
         write_paths: section.list("write_paths"),
         build_dirs: section.list("build_dirs"),
         tty: section.flag("tty").unwrap_or(false),
-        own_sandbox: section.text("own_sandbox").and_then(word).unwrap_or_default(),
+        own_sandbox: section.text("own_sandbox").and_then(word).unwrap_or(
+            match adapter.and_then(|it| it.own_sandbox) {
+                Some(_) => OwnSandbox::OffInside,
+                None => OwnSandbox::None,
+            },
+        ),
     }
 }
 

@@ -9,6 +9,7 @@ mod rewrite;
 mod seed;
 mod size;
 mod text;
+mod within;
 
 pub use inside::{Opened, Refusal, open_inside};
 pub use log::{BoundedLog, LogState};
@@ -16,6 +17,7 @@ pub use rewrite::{place_program, rewrite};
 pub use seed::{copy_into, seed};
 pub use size::room;
 pub use text::{escape, tail_text};
+pub use within::{Last, folder_within};
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};

@@ -4,6 +4,7 @@
 //! Nothing here follows a worktree's `.git` file, and nothing here knows what an answer is for.
 
 mod commit;
+mod history;
 mod land;
 mod merge;
 mod snapshot;
@@ -12,6 +13,7 @@ mod state;
 mod worktree;
 
 pub use commit::{Author, NewCommit};
+pub use history::Commit;
 pub use land::{Checkout, HeldRef, InTheWay};
 pub use merge::Merged;
 pub use snapshot::{LineCount, Unlistable};

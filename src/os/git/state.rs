@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -120,6 +120,18 @@ impl Git {
     /// git is missing, or failed.
     pub fn rules(&self) -> Result<Baseline, GitError> {
         Ok(Baseline { settings: self.settings()?, obeyed: self.obeyed(), ..Baseline::default() })
+    }
+
+    /// Every path of the work tree that differs from what is checked out, ignored ones aside.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn changed_paths(&self) -> Result<Vec<PathBuf>, GitError> {
+        let args =
+            ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"];
+        let listed = self.ask(&args)?;
+        let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
+        Ok(entries.map(|entry| path(entry.get(3..).unwrap_or_default())).collect())
     }
 
     fn dirt(&self, without: &str) -> Result<BTreeMap<String, Dirt>, GitError> {

@@ -34,7 +34,7 @@ pub enum LaneStdin {
 }
 
 /// Limits that the kernel holds; core dumps are always off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Open descriptors.
     pub open_files: Option<u64>,
@@ -46,6 +46,9 @@ pub struct Limits {
     pub address_bytes: Option<u64>,
     /// Seconds of CPU time.
     pub cpu_seconds: Option<u64>,
+    /// Where it and its children may write, devices aside; none means anywhere.
+    #[serde(skip)]
+    pub writable: Option<Vec<PathBuf>>,
 }
 
 /// A command, complete: nothing is inherited but what stands here.
@@ -179,6 +182,10 @@ fn words(program: &Program, has_lock: bool, terminal: Option<&OsStr>) -> Vec<OsS
     }
     let limits = serde_json::to_string(&program.limits).unwrap_or_default();
     words.push(pair("limits", OsStr::new(&limits)));
+    if let Some(writable) = &program.limits.writable {
+        words.push("confine=".into());
+        words.extend(writable.iter().map(|path| pair("writable", path.as_os_str())));
+    }
     words.push("--".into());
     words.extend(program.argv.iter().cloned());
     words

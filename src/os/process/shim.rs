@@ -70,6 +70,8 @@ impl Order {
                 b"stdin" => order.stdin = Some(path()),
                 b"tty" => order.tty = Some(path()),
                 b"limits" => order.limits = serde_json::from_slice(value).unwrap_or_default(),
+                b"confine" => order.limits.writable = Some(Vec::new()),
+                b"writable" => order.limits.writable.get_or_insert_default().push(path()),
                 _ => {}
             }
         }
@@ -134,7 +136,11 @@ fn prepare(order: &Order) -> Result<(), Failure> {
         None => connect(order.stdin.as_deref())?,
     }
     limit(&order.limits).map_err(|error| Failure::at("limits", error))?;
-    std::env::set_current_dir(&order.cwd).map_err(|error| Failure::at("working directory", error))
+    std::env::set_current_dir(&order.cwd).map_err(|error| Failure::at("working directory", error))?;
+    match &order.limits.writable {
+        Some(writable) => crate::os::sandbox::confine(writable).map_err(|error| Failure::at("sandbox", error)),
+        None => Ok(()),
+    }
 }
 
 /// A signal that whoever started us ignored (`nohup`, a script's background) would be ignored by the command too,

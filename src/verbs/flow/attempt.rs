@@ -3,17 +3,20 @@
 use serde_json::json;
 
 use super::offer::{Offer, offer, settle};
-use super::{Step, finish, panel, step, tell};
+use super::{Step, breaker, finish, panel, step, tell};
 use crate::domain::contract::BlockedReason;
 use crate::domain::event::EventType;
 use crate::domain::job::{Aftermath, Cause, JobEvent, Outcome, Tries, aftermath, on_failure};
+use crate::domain::observation::Observation;
 use crate::domain::packet::{Context, Previous};
 use crate::domain::session::{LeaseState, MessageState};
-use crate::domain::time::Moment;
+use crate::domain::time::{Moment, show_duration};
 use crate::error::Result;
+use crate::store::event::Scope;
 use crate::store::job::{Counter, Job};
 use crate::store::run::Run;
 use crate::store::{self, Writing};
+use crate::verbs::settle::observation;
 
 /// How an attempt ended.
 pub struct Ended<'a> {
@@ -59,6 +62,27 @@ impl<'a> Ended<'a> {
 
 /// Ends the job's open attempt, its lease and its message, and does what follows.
 pub fn end(tx: &Writing<'_>, run: &Run, job: &Job, ended: Ended<'_>) -> Result<Aftermath> {
+    if ended.outcome != Outcome::Lost {
+        return follow(tx, run, job, ended);
+    }
+    let seen = observation::of_rows(tx, job)?;
+    observe(tx, job, &seen)?;
+    if !(seen.reaches_outside && seen.dispatched) {
+        return follow(tx, run, job, ended);
+    }
+    let question = seen.question(&job.name);
+    let asks = Ended { outcome: Outcome::UnknownOutcome, question: Some(&question), ..ended };
+    follow(tx, run, job, asks)
+}
+
+/// Keeps what was seen of an attempt whose holder is gone; whoever looked closer before has kept it already.
+fn observe(tx: &Writing<'_>, job: &Job, seen: &Observation) -> Result<()> {
+    let newest = store::event::latest(tx, Scope::Job(job.id), 1)?;
+    let is_kept = newest.first().is_some_and(|event| event.kind == EventType::ObservationRecorded.word());
+    if is_kept { Ok(()) } else { tell(tx, EventType::ObservationRecorded, job, &json!(seen)) }
+}
+
+fn follow(tx: &Writing<'_>, run: &Run, job: &Job, ended: Ended<'_>) -> Result<Aftermath> {
     close(tx, job, ended.outcome, &ended.detail, ended.lease)?;
     let tries = Tries {
         strikes: job.strikes,
@@ -68,6 +92,7 @@ pub fn end(tx: &Writing<'_>, run: &Run, job: &Job, ended: Ended<'_>) -> Result<A
     };
     let next = aftermath(ended.outcome, tries);
     count(tx, job, ended.outcome)?;
+    tell_trip(tx, run, job, (ended.outcome, next))?;
     match next {
         Aftermath::Again => again(tx, job, &ended)?,
         Aftermath::Person(cause) => ask(tx, job, cause, &ended)?,
@@ -80,7 +105,10 @@ pub fn end(tx: &Writing<'_>, run: &Run, job: &Job, ended: Ended<'_>) -> Result<A
 /// Ends attempt, lease and message, whatever follows; raises the fence, so that late words are refused.
 pub fn close(tx: &Writing<'_>, job: &Job, outcome: Outcome, detail: &str, lease_end: LeaseState) -> Result<()> {
     if job.attempt > 0 {
-        store::attempt::end(tx, job.id, job.attempt, outcome, detail)?;
+        let is_ended = store::attempt::end(tx, job.id, job.attempt, outcome, detail)?;
+        if is_ended && outcome != Outcome::Sealed {
+            charge_unsealed(tx, job)?;
+        }
         if !job.spec.verify.is_empty() {
             store::execution::lose_checks(tx, job.id, job.attempt)?;
         }
@@ -105,6 +133,40 @@ pub fn close(tx: &Writing<'_>, job: &Job, outcome: Outcome, detail: &str, lease_
         store::message::set_state(tx, message.id, state)?;
     }
     Ok(())
+}
+
+/// A limit of the job or of this attempt was reached.
+fn tell_trip(tx: &Writing<'_>, run: &Run, job: &Job, (outcome, next): (Outcome, Aftermath)) -> Result<()> {
+    let lane = run.spec.lanes.get(job.spec.lane.as_deref().unwrap_or_default());
+    let length = |ms: Option<u64>| ms.map_or_else(|| "the lane's".to_owned(), show_duration);
+    let of_attempt = match outcome {
+        Outcome::TimedOut => Some(("timeout", job.spec.timeout_ms.or(lane.map(|lane| lane.timeout_ms)))),
+        Outcome::Idle => Some(("idle_timeout", lane.and_then(|lane| lane.idle_timeout_ms))),
+        _ => None,
+    };
+    if let Some((name, limit)) = of_attempt {
+        breaker::trip_job(tx, job, name, (length(limit), length(limit)))?;
+    }
+    match next {
+        Aftermath::OutOfTries(Cause::Strikes) => {
+            let counts = ((job.strikes + 1).to_string(), job.spec.max_strikes.to_string());
+            breaker::trip_job(tx, job, Cause::Strikes.word(), counts)
+        }
+        Aftermath::OutOfTries(cause) => {
+            let counts = ((job.requeues + 1).to_string(), run.spec.budget.requeues.to_string());
+            breaker::trip_job(tx, job, cause.word(), counts)
+        }
+        Aftermath::Again | Aftermath::Person(_) | Aftermath::Done => Ok(()),
+    }
+}
+
+/// An answer that was not sealed has cost as much as one that was.
+fn charge_unsealed(tx: &Writing<'_>, job: &Job) -> Result<()> {
+    let answer = store::attempt::get(tx, job.id, job.attempt)?.answer;
+    match answer.and_then(|answer| answer.usage) {
+        Some(usage) => Ok(store::run::add_usage(tx, job.run, &usage)?),
+        None => Ok(()),
+    }
 }
 
 fn count(tx: &Writing<'_>, job: &Job, outcome: Outcome) -> Result<()> {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::offer::settle;
-use super::{Step, finish, reopen, step, tell};
+use super::{Step, breaker, finish, reopen, step, tell};
 use crate::domain::event::EventType;
 use crate::domain::id::JobId;
 use crate::domain::job::{Cause, JobEvent, JobState, on_failure};
@@ -144,6 +144,8 @@ fn spend(tx: &Writing<'_>, run: &Run, seats: &[(Job, Option<VerdictRow>)]) -> Re
 
 fn exhaust(tx: &Writing<'_>, run: &Run, review: &Job) -> Result<()> {
     let effect = on_failure(review.spec.on_failure);
+    let counts = (review.revisions.to_string(), review.spec.revisions.to_string());
+    breaker::trip_job(tx, review, Cause::Revisions.word(), counts)?;
     step(tx, review, &Step { event: JobEvent::Fail, reason: Some(Cause::Revisions.word()), settled: effect.settles })?;
     tell(tx, EventType::JobFailed, review, &json!({"cause": Cause::Revisions, "attempt": review.attempt}))?;
     if effect.fails_run {

@@ -41,8 +41,8 @@ pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Re
     if sealing.changed {
         integrated(tx, job, job.attempt)?;
     }
-    if let Some(cost) = sealing.answer.usage.as_ref().and_then(|usage| usage.cost_usd) {
-        store::run::add_cost(tx, run.id, micro_usd(cost))?;
+    if let Some(usage) = &sealing.answer.usage {
+        store::run::add_usage(tx, run.id, usage)?;
     }
     attempt::close(
         tx,
@@ -75,12 +75,6 @@ pub fn integrated(tx: &Writing<'_>, job: &Job, attempt: u32) -> Result<()> {
     tell(tx, EventType::TreeIntegrated, job, &body)
 }
 
-/// Micro-dollars of a reported cost; nonsense counts as nothing.
-fn micro_usd(dollars: f64) -> i64 {
-    let micro = dollars * 1e6;
-    if micro.is_finite() && (0.0..1e15).contains(&micro) { micro as i64 } else { 0 }
-}
-
 fn judge(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Result<()> {
     let Some(verdict) = sealing.answer.verdict else { return Ok(()) };
     let generation = match job.reviews {
@@ -108,7 +102,8 @@ fn judge(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Resul
     tell(tx, EventType::VerdictRecorded, job, &body)?;
     match job.reviews {
         Some(subject) => panel::decide(tx, run, subject),
-        None => panel::decide_range(tx, run, job, verdict),
+        // As it is sealed: what settles it writes its state.
+        None => panel::decide_range(tx, run, &store::job::get(tx, job.id)?, verdict),
     }
 }
 

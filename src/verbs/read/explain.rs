@@ -174,6 +174,7 @@ impl<'a> Reader<'a> {
             role: job.spec.role.as_deref(),
             lane: job.spec.lane.as_deref(),
             gate: None,
+            of: Some(&self.look.run),
         }
     }
 
@@ -295,6 +296,9 @@ impl<'a> Reader<'a> {
         if let Some(until) = held_back {
             let left = show_duration(u64::try_from(until.ms - now.ms).unwrap_or(0).next_multiple_of(1_000));
             return self.by_driver(format!("{slot}, which cools down for {left}"), "time");
+        }
+        if let Some(cause) = self.look.world.run.spent.first() {
+            return self.by_person(job, *cause, format!("{slot}; {cause} is spent"));
         }
         if self.look.world.run.launches_left == 0 {
             return self.by_person(job, Cause::Launches, format!("{slot}; the budget of launches is spent"));

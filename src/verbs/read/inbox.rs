@@ -19,6 +19,7 @@ use crate::store::job::Job;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 use crate::verbs::flow;
+use crate::verbs::flow::breaker;
 use crate::verbs::flow::offer::{GATE, GATE_REJECTED};
 use crate::verbs::run::find;
 
@@ -156,6 +157,7 @@ impl Desk<'_> {
         let (unlaunchable, known) = self.unlaunchable()?;
         total += known;
         items.extend(unlaunchable);
+        total += self.tripped(&mut items);
         total += self.stopped(&mut items)?;
         Ok((items, total))
     }
@@ -184,7 +186,7 @@ impl Desk<'_> {
     }
 
     fn subject(&self) -> Subject<'_> {
-        Subject { run: &self.look.run.name, ..Subject::default() }
+        Subject { run: &self.look.run.name, of: Some(&self.look.run), ..Subject::default() }
     }
 
     fn item(&self, kind: ItemKind, cause: Cause, since: Timestamp) -> Item {
@@ -308,6 +310,30 @@ impl Desk<'_> {
             next: out_of(cause, &subject),
             ..self.item(ItemKind::Unlaunchable, cause, job.changed_at)
         }
+    }
+
+    /// Adds breakers that have tripped, whether or not something else still moves; gives how many.
+    fn tripped(&self, items: &mut Vec<Item>) -> u32 {
+        let run = &self.look.run;
+        let tripped = run.tripped.iter().filter(|(cause, _)| run.cause != Some(**cause));
+        let item = |(cause, since): (&Cause, &Timestamp)| {
+            let shown = breaker::shown(run, *cause);
+            Item {
+                id: run.name.clone(),
+                text: shown.map_or_else(
+                    || cause.to_string(),
+                    |(value, limit)| match cause {
+                        Cause::NoProgress => format!("nothing in flight gave a sign of life for {limit}; it goes on"),
+                        _ => format!("{cause} is spent ({value} of {limit}); what is in flight goes on"),
+                    },
+                ),
+                next: out_of(*cause, &self.subject()),
+                ..self.item(ItemKind::Run, *cause, *since)
+            }
+        };
+        let before = items.len();
+        items.extend(tripped.map(item));
+        super::count(items.len() - before)
     }
 
     /// Says what stopped the run: on the item that did, else as an item of its own; gives how many were added.

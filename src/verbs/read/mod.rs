@@ -13,6 +13,7 @@ pub mod graph;
 pub mod inbox;
 pub mod job;
 pub mod logs;
+pub mod meters;
 pub mod runs;
 pub mod status;
 pub mod summary;

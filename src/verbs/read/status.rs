@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::inbox::{self, InboxReport};
-use super::summary::{BRIEF, ENFORCEMENT, RunSummary, of};
+use super::summary::{BRIEF, RunSummary, of};
 use super::{Look, bounded, count, look};
 use crate::error::{Next, Result};
 use crate::store::{self, Connection};
@@ -56,14 +56,23 @@ pub fn status(ctx: &Ctx, request: &StatusRequest) -> Result<StatusReport> {
         let stop_file = ctx.layout().stop().exists();
         Ok(StatusReport {
             next: next(ctx, &runs, stop_file),
+            enforcement: enforcement(&runs),
             inbox,
             runs,
             runs_left_out,
             stop_file,
-            enforcement: ENFORCEMENT.to_owned(),
             store: ctx.layout().root().display().to_string(),
         })
     })
+}
+
+/// What holds every run that is shown; each tells its own where they differ.
+fn enforcement(runs: &[RunSummary]) -> String {
+    match runs {
+        [] => "advisory".to_owned(),
+        [first, rest @ ..] if rest.iter().all(|run| run.enforcement == first.enforcement) => first.enforcement.clone(),
+        _ => "see each run".to_owned(),
+    }
 }
 
 /// The runs to show, oldest first, and whether any of them can wait for a person.

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::inbox::{self, InboxReport};
+use super::meters::{self, Meter};
 use super::{Look, age, bounded, look};
 use crate::domain::action::Standing;
+use crate::domain::frozen::LaneMode;
 use crate::domain::id::SessionId;
 use crate::domain::job::{Cause, JobState, Phase};
 use crate::domain::run::RunState;
@@ -18,12 +20,9 @@ use crate::os::lock::{Held, probe, read_driver};
 use crate::store::run::Run;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
-use crate::verbs::read::ways::{Subject, out_of};
 use crate::verbs::run::find;
 use crate::verbs::session::{self as sessions, SessionLine};
-
-/// The rules bind cooperating processes only; no lane is confined by the kernel in this version.
-pub const ENFORCEMENT: &str = "advisory";
+use crate::verbs::supervise::confinement;
 
 /// Most jobs, work in flight, sessions and tries in one summary.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +77,10 @@ pub struct FlightLine {
     pub quiet_ms: Option<u64>,
     /// Bytes of output so far.
     pub output_bytes: Option<u64>,
+    /// Milliseconds since its last verb or output.
+    pub silent_ms: u64,
+    /// How long the attempt may take, in milliseconds; none for a person's.
+    pub timeout_ms: Option<u64>,
 }
 
 /// A job in a list.
@@ -108,25 +111,6 @@ pub struct JobLine {
     pub settled: bool,
     /// When the state last changed.
     pub changed_at: Timestamp,
-}
-
-/// A limit and how much of it is used.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Meter {
-    /// launches, cost, strikes, ...
-    pub breaker: Cause,
-    /// The job that it counts for; none for the run.
-    pub job: Option<String>,
-    /// How much is used, in the unit; none when nothing counts it yet.
-    pub used: Option<u64>,
-    /// How much may be; none means unlimited.
-    pub limit: Option<u64>,
-    /// count, micro_usd or ms.
-    pub unit: String,
-    /// Nothing is left.
-    pub tripped: bool,
-    /// What raises it, once tripped.
-    pub next: Vec<Next>,
 }
 
 /// A run, in short.
@@ -182,8 +166,12 @@ pub struct RunSummary {
     pub job_lines: Vec<JobLine>,
     /// How many are not shown.
     pub jobs_left_out: u32,
-    /// Its limits: those of the run, then those of jobs that have used some.
+    /// Its limits: those of the run, of jobs that have used some, and of attempts in flight.
     pub budget: Vec<Meter>,
+    /// Tokens that agents reported to have read.
+    pub input_tokens: u64,
+    /// And written.
+    pub output_tokens: u64,
     /// Sessions that may claim and answer.
     pub active_sessions: u32,
     /// Sessions that it has had.
@@ -235,6 +223,7 @@ pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<R
     let (job_lines, jobs_left_out) = job_lines(read, run, extent.jobs, jobs)?;
     let (active, session_lines, sessions_left_out) = session_lines(read, run, extent.sessions)?;
     let driver = driver(ctx, run)?;
+    let budget = meters::budget(read, run, &in_flight)?;
     Ok(RunSummary {
         run: run.name.clone(),
         workflow: run.workflow.clone(),
@@ -245,7 +234,7 @@ pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<R
         reason: run.reason.clone(),
         generation: run.generation,
         snapshot: store::frozen::hash(read, run.id, run.generation)?,
-        enforcement: ENFORCEMENT.to_owned(),
+        enforcement: confinement::in_force(&run.spec),
         constrained: run.spec.constrained,
         paused_at: run.paused_at,
         stop_requested_at: run.stop_requested_at,
@@ -262,7 +251,9 @@ pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<R
         in_flight_left_out,
         job_lines,
         jobs_left_out,
-        budget: budget(read, run)?,
+        budget,
+        input_tokens: u64::try_from(run.input_tokens).unwrap_or(0),
+        output_tokens: u64::try_from(run.output_tokens).unwrap_or(0),
         active_sessions: active,
         sessions: store::session::count_of_run(read, run.id)?,
         session_lines,
@@ -299,18 +290,21 @@ pub fn driver(ctx: &Ctx, run: &Run) -> Result<Option<Driver>> {
 
 fn flights(ctx: &Ctx, read: &Connection, run: &Run, limit: u32) -> Result<(Vec<FlightLine>, u32)> {
     let rows = store::lease::flights(read, run.id, limit)?;
-    let mut lines: Vec<FlightLine> = rows.into_iter().map(|row| flight(ctx, row)).collect();
+    let mut lines: Vec<FlightLine> = rows.into_iter().map(|row| flight(ctx, read, run, row)).collect::<Result<_>>()?;
     let known = super::count(lines.len());
     let total = if known < limit { known } else { store::lease::count_run(read, run.id)? };
     let left_out = bounded(&mut lines, limit, total);
     Ok((lines, left_out))
 }
 
-fn flight(ctx: &Ctx, row: store::lease::Flight) -> FlightLine {
+fn flight(ctx: &Ctx, read: &Connection, run: &Run, row: store::lease::Flight) -> Result<FlightLine> {
     let output = ctx.layout().scratch(&row.session.to_string()).attempt(&row.name, row.attempt).output();
     let about = std::fs::metadata(output).ok().filter(|about| about.len() > 0);
     let quiet = about.as_ref().and_then(|about| about.modified().ok()).and_then(|at| at.elapsed().ok());
-    FlightLine {
+    let quiet_ms = quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX));
+    let lane = run.spec.lanes.get(&row.lane).filter(|lane| lane.mode != LaneMode::Human);
+    let own = store::job::get(read, row.job)?.spec.timeout_ms;
+    Ok(FlightLine {
         job: row.name,
         attempt: row.attempt,
         state: row.state,
@@ -320,9 +314,11 @@ fn flight(ctx: &Ctx, row: store::lease::Flight) -> FlightLine {
         session: row.session,
         since: row.granted_at,
         elapsed_ms: age(ctx, row.granted_at),
-        quiet_ms: quiet.map(|quiet| u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX)),
+        silent_ms: quiet_ms.unwrap_or(u64::MAX).min(age(ctx, row.active_at)).min(age(ctx, row.granted_at)),
+        timeout_ms: lane.map(|lane| own.unwrap_or(lane.timeout_ms)),
+        quiet_ms,
         output_bytes: about.map(|about| about.len()),
-    }
+    })
 }
 
 fn job_lines(read: &Connection, run: &Run, limit: u32, total: u32) -> Result<(Vec<JobLine>, u32)> {
@@ -357,43 +353,6 @@ fn session_lines(read: &Connection, run: &Run, limit: u32) -> Result<(u32, Vec<S
     let lines = active.into_iter().map(|row| sessions::line(read, row)).collect::<Result<Vec<_>>>()?;
     let left_out = if limit == 0 { 0 } else { total - super::count(lines.len()) };
     Ok((total, lines, left_out))
-}
-
-/// Jobs whose tries are shown.
-const TRIED: u32 = 10;
-
-fn budget(read: &Connection, run: &Run) -> Result<Vec<Meter>> {
-    let budget = &run.spec.budget;
-    let cost = u64::try_from(run.cost_micro_usd).unwrap_or(0);
-    let mut meters = vec![
-        meter(run, Cause::Launches, "count", Some(run.launches.into()), Some(budget.launches.into())),
-        meter(run, Cause::Cost, "micro_usd", Some(cost), budget.cost_micro_usd),
-        meter(run, Cause::ActiveTime, "ms", None, Some(budget.active_time_ms)),
-        meter(run, Cause::NoProgress, "ms", None, Some(budget.no_progress_ms)),
-    ];
-    for job in store::tally::tried(read, run.id, TRIED)? {
-        let counters = [
-            (Cause::Strikes, job.strikes, job.spec.max_strikes),
-            (Cause::Requeues, job.requeues, budget.requeues),
-            (Cause::Revisions, job.revisions, job.spec.revisions),
-        ];
-        for (breaker, used, limit) in counters.into_iter().filter(|(_, used, _)| *used > 0) {
-            let spent = job.reason.as_deref() == Some(breaker.word());
-            let plain = meter(run, breaker, "count", Some(used.into()), Some(limit.into()));
-            let subject = Subject { run: &run.name, job: Some(&job.name), ..Subject::default() };
-            let next = if spent { out_of(breaker, &subject) } else { Vec::new() };
-            meters.push(Meter { job: Some(job.name.clone()), tripped: spent, next, ..plain });
-        }
-    }
-    Ok(meters)
-}
-
-fn meter(run: &Run, breaker: Cause, unit: &str, used: Option<u64>, limit: Option<u64>) -> Meter {
-    let is_full = used.zip(limit).is_some_and(|(used, limit)| used >= limit);
-    let tripped = run.cause == Some(breaker) || is_full;
-    let subject = Subject { run: &run.name, ..Subject::default() };
-    let next = if tripped { out_of(breaker, &subject) } else { Vec::new() };
-    Meter { breaker, job: None, used, limit, unit: unit.to_owned(), tripped, next }
 }
 
 /// What to do next with a run as a whole; what waits in it stands in the inbox.

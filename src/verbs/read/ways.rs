@@ -3,7 +3,9 @@
 //! It does not know what waits; it fills names into words.
 
 use crate::domain::job::Cause;
+use crate::domain::time::show_duration;
 use crate::error::Next;
+use crate::store::run::Run;
 use crate::verbs::api::{self, Who};
 
 /// What the commands are about.
@@ -19,6 +21,28 @@ pub struct Subject<'a> {
     pub lane: Option<&'a str>,
     /// The open gate.
     pub gate: Option<&'a str>,
+    /// The run itself, where a command is to name a new limit.
+    pub of: Option<&'a Run>,
+}
+
+/// The command that moves a limit of a run, or of a job of it.
+pub fn raise(run: &Run, job: Option<&str>, setting: &str) -> Next {
+    let job = job.map_or(String::new(), |job| format!("{job} "));
+    let template = format!("run amend {job}--run-id {} --set {setting} --reason '...'", run.name);
+    fill(&template, &Subject { run: &run.name, ..Subject::default() }, &format!("{setting}: raise the limit"))
+}
+
+/// A limit that leaves as much again as was used, or was allowed.
+fn raised(run: &Run, key: &str) -> Option<String> {
+    let (budget, spending) = (&run.spec.budget, run.spending());
+    let twice = |used: u64, limit: u64| used.max(limit).saturating_mul(2);
+    Some(match key {
+        "budget.launches" => twice(run.launches.into(), budget.launches.into()).to_string(),
+        "budget.cost_usd" => (twice(spending.cost_micro_usd, budget.cost_micro_usd?).div_ceil(1_000_000)).to_string(),
+        "budget.active_time" => show_duration(twice(spending.active_ms, budget.active_time_ms)),
+        "budget.no_progress" => show_duration(twice(0, budget.no_progress_ms)),
+        _ => return None,
+    })
 }
 
 /// Every command that ends a cause, the usual one first.
@@ -33,6 +57,7 @@ fn fill(template: &str, subject: &Subject<'_>, why: &str) -> Next {
     let argv = std::iter::once("striatum".to_owned())
         .chain(template.split(' ').map(|word| {
             match word {
+                _ if word.starts_with("budget.") => with_limit(word, subject),
                 "ROLE" => subject.role.unwrap_or(word).to_owned(),
                 "LANE" => subject.lane.unwrap_or(word).to_owned(),
                 _ => word
@@ -45,6 +70,12 @@ fn fill(template: &str, subject: &Subject<'_>, why: &str) -> Next {
         }))
         .collect();
     Next { argv, why: why.to_owned(), who: who(template).to_owned() }
+}
+
+/// A setting of a budget with the new limit in it, where the run is known.
+fn with_limit(word: &str, subject: &Subject<'_>) -> String {
+    let limit = word.split_once('=').and_then(|(key, _)| Some(format!("{key}={}", raised(subject.of?, key)?)));
+    limit.unwrap_or_else(|| word.to_owned())
 }
 
 /// Who may type it: its verb's words stand before its first argument.
@@ -88,8 +119,14 @@ mod tests {
 
     #[test]
     fn no_command_keeps_a_word_to_be_replaced() {
-        let subject =
-            Subject { run: "demo-1", job: Some("draft"), role: Some("author"), lane: Some("codex"), gate: Some("g1") };
+        let subject = Subject {
+            run: "demo-1",
+            job: Some("draft"),
+            role: Some("author"),
+            lane: Some("codex"),
+            gate: Some("g1"),
+            of: None,
+        };
         for cause in Cause::ALL {
             for next in out_of(*cause, &subject) {
                 assert!(

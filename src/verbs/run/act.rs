@@ -9,6 +9,7 @@ use crate::domain::event::EventType;
 use crate::domain::frozen::RoleContext;
 use crate::domain::id::{JobId, RunId, SessionId};
 use crate::domain::job::{Cause, JobEvent, Outcome};
+use crate::domain::run::RunState;
 use crate::domain::session::{GateState, LeaseState, SessionEvent, SessionState, SupervisorState};
 use crate::error::{Code, Error, Result};
 use crate::os::process::Handle;
@@ -17,7 +18,7 @@ use crate::store::gate::Decided;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
-use crate::verbs::flow::{Step, finish, gate, step, tell};
+use crate::verbs::flow::{Step, breaker, finish, gate, step, tell};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
 use crate::verbs::settle::{self, evidence};
 use crate::verbs::supervise::ending;
@@ -58,6 +59,8 @@ pub fn act(ctx: &Ctx, run: RunId, action: &Action, launched: &mut Launched) -> R
         Action::Launch(launch) => launch_lane(ctx, run, launch, launched),
         Action::OpenGate { job, .. } => open_gate(ctx, run, *job),
         Action::ExpireGate { gate, .. } => expire_gate(ctx, *gate),
+        Action::Trip { breaker } => trip(ctx, run, *breaker),
+        Action::Calm => calm(ctx, run),
         Action::Revive => revive(ctx, run),
         Action::Escalate { cause, subject } => escalate(ctx, run, *cause, subject),
         Action::Complete => complete(ctx, run),
@@ -329,6 +332,27 @@ fn expire_gate(ctx: &Ctx, gate: crate::domain::id::GateId) -> Result<Done> {
 fn revive(ctx: &Ctx, run: RunId) -> Result<Done> {
     ctx.write("settle", |tx| finish::revive(tx, run, "something can move again"))?;
     changed("the run goes on")
+}
+
+fn trip(ctx: &Ctx, run: RunId, cause: Cause) -> Result<Done> {
+    match ctx.write("settle", |tx| breaker::trip_run(tx, run, cause))? {
+        Some(line) => changed(line),
+        None => Ok(Done::Moot),
+    }
+}
+
+fn calm(ctx: &Ctx, run: RunId) -> Result<Done> {
+    let calmed = ctx.write("settle", |tx| {
+        let run = store::run::get(tx, run)?;
+        if !breaker::forget(tx, &run, Cause::NoProgress)? {
+            return Ok(false);
+        }
+        if run.state == RunState::NeedsOperator && run.cause == Some(Cause::NoProgress) {
+            finish::revive(tx, run.id, "what is in flight makes progress again")?;
+        }
+        Ok(true)
+    })?;
+    if calmed { changed("what is in flight makes progress again") } else { Ok(Done::Moot) }
 }
 
 fn escalate(ctx: &Ctx, run: RunId, cause: Cause, subject: &str) -> Result<Done> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::find;
+use crate::domain::breaker::of_key;
 use crate::domain::event::EventType;
 use crate::domain::frozen::Snapshot;
 use crate::domain::job::JobState;
@@ -20,7 +21,7 @@ use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
-use crate::verbs::flow::finish;
+use crate::verbs::flow::{breaker, finish};
 
 /// What `run amend` is asked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -97,6 +98,7 @@ pub fn amend(ctx: &Ctx, request: &AmendRequest) -> Result<AmendReport> {
             report.snapshot = write(tx, &run, &snapshot, request)?;
             report.generation += 1;
             tell(tx, &run, request, &report)?;
+            forget_trips(tx, &run, &report.changed)?;
             report.revived = revive(tx, &run, &report.changed)?;
         }
         report.next = next(&run, job.as_ref(), &report);
@@ -131,6 +133,14 @@ fn tell(tx: &Writing<'_>, run: &Run, request: &AmendRequest, report: &AmendRepor
     let body = json!({"generation": report.generation, "snapshot": report.snapshot, "job": request.job,
         "changed": report.changed, "why": request.reason});
     Ok(store::event::append(tx, EventType::RunAmended, About { run: Some(run.id), job, session: None }, &body)?)
+}
+
+/// A breaker whose limit was moved trips anew where it still is in the way.
+fn forget_trips(tx: &Writing<'_>, run: &Run, changed: &[Changed]) -> Result<()> {
+    for cause in changed.iter().filter_map(|change| of_key(&change.key)?.cause) {
+        breaker::forget(tx, &store::run::get(tx, run.id)?, cause)?;
+    }
+    Ok(())
 }
 
 /// What may make something launchable lets the run go on; a driver that finds nothing says so again.

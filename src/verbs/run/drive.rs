@@ -15,9 +15,10 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::act::{self, Done};
+use super::metering::Metering;
 use super::observe;
 use super::wait::{Reason, Waiter};
-use super::{files, find, marker};
+use super::{agree, files, find, marker};
 use crate::domain::action::{Action, Plan, Standing, Surfaced};
 use crate::domain::id::{RunId, SessionId};
 use crate::domain::job::Cause;
@@ -31,6 +32,7 @@ use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::ctx::LOG_AT_REST;
 use crate::verbs::read::ways;
+use crate::verbs::settle::observation::foresee;
 use crate::verbs::{Ctx, land, notice, tree, trust};
 
 /// What `run drive` is asked.
@@ -134,6 +136,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     let Some(marker) = marker else { return followed(ctx, run.id) };
     let mut driver = Driver::new(ctx, run.id, request, teller)?;
     let report = driver.run()?;
+    driver.metering.save(ctx, driver.run)?;
     driver.finish(request.stop_lanes)?;
     driver.let_lanes_end()?;
     driver.tell_person(marker.is_some())?;
@@ -181,6 +184,9 @@ fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport>
     let plan = reconcile(&world, &ctx.clock.moment());
     for action in &plan.actions {
         teller.tell(&Told { line: Some(format!("would {}", action.key())), ..told(action, "planned") });
+        if let Some(line) = foresee(ctx, action)? {
+            teller.tell(&Told::note(line));
+        }
     }
     for surfaced in &plan.surfaced {
         teller.tell(&Told::note(surfaced.line()));
@@ -200,6 +206,8 @@ struct Driver<'a> {
     waiter: Waiter,
     surfaced: BTreeSet<Surfaced>,
     notices: notice::Watch,
+    metering: Metering,
+    plan: agree::Plan,
     said_busy: bool,
     idle_turns: u32,
 }
@@ -219,7 +227,21 @@ impl<'a> Driver<'a> {
         let waiter = Waiter::start(ctx, request.interval_ms)?;
         let notices = notice::Watch::from_mark(ctx, run)?;
         let surfaced = BTreeSet::new();
-        Ok(Driver { ctx, run, request, teller, waiter, surfaced, notices, said_busy: false, idle_turns: 0 })
+        let metering = Metering::new(request.interval_ms);
+        let plan = agree::Plan::default();
+        Ok(Driver {
+            ctx,
+            run,
+            request,
+            teller,
+            waiter,
+            surfaced,
+            notices,
+            metering,
+            plan,
+            said_busy: false,
+            idle_turns: 0,
+        })
     }
 
     fn run(&mut self) -> Result<DriveReport> {
@@ -278,9 +300,9 @@ impl<'a> Driver<'a> {
         for line in land::take_up(self.ctx, self.run)? {
             self.teller.tell(&Told::note(line));
         }
-        let (run, world) = observe::world(self.ctx, self.run)?;
+        let (run, world) = self.metering.look(self.ctx, self.run)?;
         self.waiter.follow(world_helpers(self.ctx, &world)?);
-        let plan = reconcile(&world, &self.ctx.clock.moment());
+        let plan = self.metering.decide(self.ctx, &run, &world);
         self.surface(&plan)?;
         self.teller.show(&run.name, &world);
         let has_acted = self.act(&plan)?;
@@ -300,6 +322,11 @@ impl<'a> Driver<'a> {
     fn act(&mut self, plan: &Plan) -> Result<bool> {
         let mut changed = false;
         for action in &plan.actions {
+            if let Some(line) = self.plan.before(self.ctx, self.run, action)? {
+                changed = true;
+                self.teller.tell(&Told { line: Some(line), ..told(action, "plan_disagrees") });
+                continue;
+            }
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
             let session = launched.first().map(|(session, _)| *session);
@@ -508,6 +535,7 @@ fn ways_out(ctx: &Ctx, run: &Run, subject: &str, cause: Cause) -> Result<Vec<Nex
     let lanes = role.as_deref().and_then(|role| run.spec.roles.get(role)).map(|role| role.lanes.as_slice());
     let lane = lanes.and_then(<[String]>::first).or_else(|| run.spec.lanes.keys().next());
     let lane = if cause == Cause::LaneParked { Some(subject) } else { lane.map(String::as_str) };
-    let subject = ways::Subject { run: &run.name, job: Some(subject), role: role.as_deref(), lane, gate: None };
+    let subject =
+        ways::Subject { run: &run.name, job: Some(subject), role: role.as_deref(), lane, gate: None, of: Some(run) };
     Ok(ways::out_of(cause, &subject))
 }

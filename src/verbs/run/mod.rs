@@ -1,6 +1,7 @@
 //! The verbs of runs.
 
 pub mod act;
+pub mod agree;
 pub mod amend;
 pub mod check;
 pub mod control;
@@ -10,6 +11,7 @@ pub mod files;
 pub mod find;
 pub mod land;
 pub mod marker;
+pub mod metering;
 pub mod observe;
 pub mod outlook;
 pub mod prepare;

@@ -2,9 +2,12 @@
 //!
 //! It looks and changes nothing; `reconcile` decides.
 
+use crate::domain::breaker::{self, Beat, Pulse, Stillness, Watch};
 use crate::domain::frozen::LaneMode;
 use crate::domain::id::RunId;
+use crate::domain::job::Cause;
 use crate::domain::session::ExecutionState;
+use crate::domain::time::{Moment, Timestamp};
 use crate::domain::world::{HeldWork, LaneBlock, LockState, RunView, SessionView, SlotView, World};
 use crate::error::Result;
 use crate::os::lock::{Held, probe};
@@ -19,8 +22,17 @@ pub fn world(ctx: &Ctx, run: RunId) -> Result<(Run, World)> {
     ctx.read(|read| world_in(ctx, read, store::run::get(read, run)?))
 }
 
+/// Looks at a run as a driver that remembers when it saw signs of life.
+pub fn world_watched(ctx: &Ctx, run: RunId, stillness: &mut Stillness) -> Result<(Run, World)> {
+    ctx.read(|read| seen(ctx, read, store::run::get(read, run)?, stillness))
+}
+
 /// Looks at a run that somebody's read has just found.
 pub fn world_in(ctx: &Ctx, read: &Connection, run: Run) -> Result<(Run, World)> {
+    seen(ctx, read, run, &mut Stillness::default())
+}
+
+fn seen(ctx: &Ctx, read: &Connection, run: Run, stillness: &mut Stillness) -> Result<(Run, World)> {
     let frontier = snapshot::frontier(read, &run, run.spec.max_active_jobs)?;
     let author = sessions::blocking(read, &run)?;
     let mut session_views = Vec::new();
@@ -35,6 +47,9 @@ pub fn world_in(ctx: &Ctx, read: &Connection, run: Run) -> Result<(Run, World)> 
         free_leases: run.spec.max_active_jobs.saturating_sub(frontier.active_leases),
         launches_left: run.spec.budget.launches.saturating_sub(run.launches),
         is_untrusted,
+        spent: breaker::spent(&run.spec.budget, &run.spending()),
+        tripped: run.tripped.keys().copied().collect(),
+        still_at: still_at(ctx, &run, &frontier.sessions, stillness),
     };
     let world = World {
         run: view,
@@ -50,6 +65,37 @@ pub fn world_in(ctx: &Ctx, read: &Connection, run: Run) -> Result<(Run, World)> 
         has_open_jobs: frontier.has_open_jobs,
     };
     Ok((run, world))
+}
+
+/// When what agents have in flight counts as silent.
+fn still_at(ctx: &Ctx, run: &Run, sessions: &[SessionRow], stillness: &mut Stillness) -> Option<Moment> {
+    let told_at = run.tripped.get(&Cause::NoProgress).copied();
+    let watch = Watch { limit_ms: run.spec.budget.no_progress_ms, told_at };
+    stillness.look(pulse(ctx, run, sessions), &ctx.clock.moment(), watch)
+}
+
+/// Signs of life: one look at a file for each piece of work in flight.
+pub fn pulse(ctx: &Ctx, run: &Run, sessions: &[SessionRow]) -> Pulse {
+    let is_agent =
+        |row: &&SessionRow| run.spec.lanes.get(&row.session.lane).is_some_and(|lane| lane.mode != LaneMode::Human);
+    let beat = |row: &SessionRow| {
+        let held = row.held.as_ref()?;
+        let output = ctx.layout().scratch(&row.session.id.to_string()).attempt(&held.name, held.attempt).output();
+        let beat = Beat {
+            name: held.name.clone(),
+            attempt: held.attempt,
+            active_at: row.session.active_at,
+            output: last_output(&output),
+        };
+        Some((row.session.id, beat))
+    };
+    sessions.iter().filter(is_agent).filter_map(beat).collect()
+}
+
+fn last_output(path: &std::path::Path) -> Option<(u64, Timestamp)> {
+    let about = std::fs::metadata(path).ok().filter(|about| about.len() > 0)?;
+    let at = about.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some((about.len(), Timestamp(i64::try_from(at.as_millis()).unwrap_or(i64::MAX))))
 }
 
 fn session_view(ctx: &Ctx, run: &Run, row: &SessionRow) -> Result<SessionView> {

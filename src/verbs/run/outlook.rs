@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::frozen::{JobSpec, JobType, LaneMode, Snapshot};
+use crate::domain::frozen::{JobSpec, JobType, LaneMode, LaneSpec, Snapshot};
 use crate::domain::gate::{is_due, tier_of};
 
 /// The commands that will run, a line each.
@@ -47,6 +47,28 @@ pub fn used_lanes(snapshot: &Snapshot) -> BTreeSet<&str> {
         }
     }
     used
+}
+
+/// Lanes that are not known to tell what they cost: what they spend counts only if their answers say it.
+pub fn unpriced(snapshot: &Snapshot) -> Vec<&str> {
+    let used = used_lanes(snapshot);
+    let is_silent = |lane: &LaneSpec| {
+        let reports = REPORTING.contains(&lane.adapter.as_str()) || lane.result_from.is_some();
+        lane.mode != LaneMode::Human && !reports
+    };
+    let lanes = snapshot.run.lanes.iter().filter(|(name, lane)| used.contains(name.as_str()) && is_silent(lane));
+    lanes.map(|(name, _)| name.as_str()).collect()
+}
+
+/// Adapters whose agents end their output with what they cost.
+const REPORTING: &[&str] = &["claude"];
+
+/// The first lane in use that is given what is left of a budget of money.
+pub fn asks_for_cost_left(snapshot: &Snapshot) -> Option<&str> {
+    let used = used_lanes(snapshot);
+    let asks = |lane: &LaneSpec| lane.command.iter().any(|word| word.contains("${budget.cost_left}"));
+    let mut lanes = snapshot.run.lanes.iter().filter(|(name, lane)| used.contains(name.as_str()) && asks(lane));
+    lanes.next().map(|(name, _)| name.as_str())
 }
 
 /// The lane that a job names, else those of its role.

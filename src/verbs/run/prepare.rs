@@ -9,7 +9,7 @@ use super::files::{Files, Folder, Origin};
 pub use super::files::{invalid, load, source, user_config};
 use super::outlook;
 use crate::domain::event::EventType;
-use crate::domain::frozen::{Autonomy, JobType, Reviews, Snapshot, TreeKind};
+use crate::domain::frozen::{Autonomy, JobType, LaneSpec, Reviews, Snapshot, TreeKind};
 use crate::domain::id::JobId;
 use crate::domain::workflow::trusted;
 use crate::domain::workflow::{Fault, freeze, hash};
@@ -21,6 +21,7 @@ use crate::store::frozen::Generation;
 use crate::store::job::NewJob;
 use crate::store::run::NewRun;
 use crate::store::{self, Writing};
+use crate::verbs::supervise::confinement;
 use crate::verbs::{Ctx, trust};
 
 /// What `run prepare` is asked.
@@ -142,6 +143,16 @@ struct Frozen {
     origins: Vec<Origin>,
 }
 
+/// What the workflow's own check can't see.
+fn unpriced(snapshot: &Snapshot) -> Option<String> {
+    let lanes = outlook::unpriced(snapshot);
+    let is_asked = snapshot.run.budget.cost_micro_usd.is_some() && !lanes.is_empty();
+    is_asked.then(|| {
+        let lanes = lanes.join(", ");
+        format!("budget.cost_usd counts what is reported; not known to report a cost, but by `usage`: lane {lanes}")
+    })
+}
+
 fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
     let next = Next::new("operator", "enqueue its first jobs", &["striatum", "run", "start", "--run-id", &name]);
     PrepareReport {
@@ -152,7 +163,10 @@ fn report(name: String, frozen: Frozen, warnings: &[Fault]) -> PrepareReport {
         trust_hash: frozen.trust_hash,
         base: frozen.base,
         needed: outlook::needed(&frozen.snapshot),
-        warnings: warnings.iter().map(ToString::to_string).collect(),
+        warnings: (warnings.iter().map(ToString::to_string))
+            .chain(unheld(&frozen.snapshot))
+            .chain(unpriced(&frozen.snapshot))
+            .collect(),
         plans_only: frozen.snapshot.run.autonomy == Autonomy::Plan,
         next: vec![next],
     }
@@ -247,18 +261,31 @@ fn at_rest(git: &Git) -> Result<()> {
     }
 }
 
-/// What this version can't do is refused by name before anything is made.
+/// What this kernel can't do is refused by name before anything is made.
 fn check_supported(snapshot: &Snapshot) -> Result<()> {
     use crate::domain::frozen::Sandbox;
     let sandboxed = snapshot.run.lanes.iter().find(|(_, lane)| lane.sandbox == Sandbox::Scope);
-    if let Some((name, _)) = sandboxed {
-        return Err(Error::new(
-            Code::NotYet,
-            format!("lane {name} asks for sandbox = \"scope\", which this version can't enforce"),
-        )
-        .hint("`prefer-scope` runs it with advisory rules"));
+    if let Some((name, _)) = sandboxed.filter(|_| !crate::os::sandbox::is_supported()) {
+        return Err(confinement::cannot(name));
+    }
+    if snapshot.run.budget.cost_micro_usd.is_none()
+        && let Some(lane) = outlook::asks_for_cost_left(snapshot)
+    {
+        let message = format!("lane {lane} is given ${{budget.cost_left}}, and the run has no budget.cost_usd");
+        return Err(Error::new(Code::InvalidWorkflow, message).hint("set one: [budget] cost_usd = 5"));
     }
     Ok(())
+}
+
+/// Lanes that prefer the kernel's hold, where there is none.
+fn unheld(snapshot: &Snapshot) -> Option<String> {
+    use crate::domain::frozen::{OwnSandbox, Sandbox};
+    let prefers = |lane: &LaneSpec| lane.sandbox == Sandbox::PreferScope && lane.own_sandbox != OwnSandbox::Instead;
+    let lanes = snapshot.run.lanes.iter().filter(|(_, lane)| prefers(lane));
+    let names: Vec<&str> = lanes.map(|(name, _)| name.as_str()).collect();
+    let is_unheld = !names.is_empty() && !crate::os::sandbox::is_supported();
+    is_unheld
+        .then(|| format!("this kernel can't hold lanes to their folders: {} go on by advice only", names.join(", ")))
 }
 
 fn insert(tx: &Writing<'_>, frozen: &Frozen) -> Result<String> {

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::evidence;
 use super::verify::Runner;
 use super::{Checked, Work, check, must_still_hold, unpublished, without_work};
+use super::{evidence, observation};
 use crate::domain::contract::{Answer, BlockedReason, Status};
-use crate::domain::frozen::{Effect, JobType, LaneSpec, OnExitZero};
+use crate::domain::frozen::{JobType, LaneSpec, OnExitZero};
+use crate::domain::gate::Stakes;
 use crate::domain::job::{Outcome, Phase};
 use crate::domain::session::LeaseState;
 use crate::error::Result;
@@ -93,14 +94,20 @@ pub fn conclude(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result
     }
 }
 
-enum Found {
+/// Where an answer was found.
+pub enum Found {
+    /// In the store: an agent gave it by verb.
     Stored(Answer),
+    /// In a document that nobody has read before.
     Given(Answer),
+    /// A document that is none.
     Invalid(String),
+    /// Nowhere.
     Nothing,
 }
 
-fn find_answer(ctx: &Ctx, facts: &Facts<'_>) -> Result<Found> {
+/// Looks for an answer.
+pub fn find_answer(ctx: &Ctx, facts: &Facts<'_>) -> Result<Found> {
     let (job, number) = (facts.hold.job.id, facts.hold.lease.attempt);
     if let Some(answer) = ctx.read(|read| Ok(store::attempt::get(read, job, number)?))?.answer {
         return Ok(Found::Stored(answer));
@@ -225,20 +232,13 @@ fn unseen(ctx: &Ctx, facts: &Facts<'_>, runner: &mut dyn Runner) -> Result<Concl
     if is_whole && let seal @ Conclusion::Seal { .. } = proven(ctx, facts, runner)? {
         return Ok(seal);
     }
-    if spec.effect >= Effect::Shared {
-        let question = BlockedReason {
-            awaiting: format!(
-                "whether attempt {} of {} had its effect outside",
-                facts.hold.lease.attempt, facts.hold.job.name
-            ),
-            who: "whoever can look at what it changes".to_owned(),
-            action: "look, then answer with what is there and what is missing".to_owned(),
-        };
+    if Stakes::of(spec).reaches_outside() {
+        let seen = observation::look(ctx, &facts.hold.job)?;
         return Ok(Conclusion::End {
             outcome: Outcome::UnknownOutcome,
             detail: "its helper died, and its effects reach outside".to_owned(),
             lesson: Lesson::default(),
-            question: Some(question),
+            question: Some(seen.question(&facts.hold.job.name)),
         });
     }
     Ok(end(Outcome::Lost, "its helper died, and it left no answer"))

@@ -65,7 +65,7 @@ pub fn argv(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<OsString>
             "role" => Some(seat.session.role.clone()),
             "lane" => Some(seat.session.lane.clone()),
             "model" => Some(lane.model.clone()),
-            "budget.cost_left" => Some(cost_left(seat.run)),
+            "budget.cost_left" => cost_left(seat.run),
             "striatum" => show(&scratch.bin().join("striatum")),
             _ => name.strip_prefix("params.").and_then(|param| seat.run.spec.params.get(param).cloned()),
         }
@@ -84,12 +84,10 @@ fn expand(word: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<OsStrin
     Ok(OsString::from(expanded))
 }
 
-/// Dollars left of the run's cost budget; a very large number when it has none.
-fn cost_left(run: &Run) -> String {
-    let left = run.spec.budget.cost_micro_usd.map_or(1_000_000_000_000, |budget| {
-        i64::try_from(budget).unwrap_or(i64::MAX).saturating_sub(run.cost_micro_usd).max(0)
-    });
-    format!("{}.{:02}", left / 1_000_000, left % 1_000_000 / 10_000)
+/// Dollars left of the run's cost budget; none when it has none, which `run prepare` refuses.
+fn cost_left(run: &Run) -> Option<String> {
+    let left = run.spec.budget.cost_micro_usd?.saturating_sub(run.spending().cost_micro_usd);
+    Some(format!("{}.{:02}", left / 1_000_000, left % 1_000_000 / 10_000))
 }
 
 /// The agent's whole environment.

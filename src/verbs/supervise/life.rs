@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use std::rc::Rc;
 
-use super::ending;
 use super::environment::{self, Seat};
 use super::host::{Host, Onward, onward};
 use super::orders::Order;
 use super::wait::{self, Watched};
-use crate::domain::event::sha256_hex;
+use super::{confinement, ending};
+use serde_json::json;
+
+use crate::domain::event::{EventType, sha256_hex};
 use crate::domain::frozen::{LaneMode, LaneSpec, LaneStdin as Wanted};
 use crate::domain::job::Outcome;
 use crate::domain::session::{ExecutionState, LeaseState};
@@ -19,10 +21,12 @@ use crate::os::files::BoundedLog;
 use crate::os::process::{Exit, LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
 use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self, Writing};
+use crate::verbs::flow::agreement::{self, Disagreement};
 use crate::verbs::flow::attempt::{self, Ended};
+use crate::verbs::flow::tell;
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::ExitSeen;
-use crate::verbs::settle::{self, conclusion, evidence};
+use crate::verbs::settle::{self, conclusion, evidence, usage};
 use crate::verbs::tree::provision::{self, Provided};
 use crate::verbs::tree::release;
 use crate::verbs::work::claim::{self, Granted};
@@ -33,6 +37,9 @@ use crate::verbs::work::layout::{self, Grant, Laid};
 pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     let hold = load(host, granted)?;
     let ctx = Rc::clone(&host.ctx);
+    if let Some(found) = host.plan.look(&ctx, &hold.run, &hold.job)? {
+        return stop_for_a_person(host, &hold, &found);
+    }
     let ground = match provision::provide(&ctx, &hold, &mut wait::Obedient { host, agent: None }) {
         Ok(Provided::None) => None,
         Ok(Provided::Ground(ground)) => Some(ground),
@@ -126,14 +133,16 @@ pub fn program(host: &Host<'_>, hold: &Hold, laid: &Laid, lane: &LaneSpec) -> Re
         Wanted::Prompt => LaneStdin::File(laid.folder.prompt()),
         Wanted::Packet => LaneStdin::File(laid.folder.packet()),
     };
+    let seat = Seat::of(hold, laid);
+    let held = confinement::of(&host.ctx, &seat, lane)?;
     Ok(Program {
-        argv: environment::argv(&host.ctx, &Seat::of(hold, laid), lane)?,
+        argv: confinement::inside(&held, lane, environment::argv(&host.ctx, &seat, lane)?),
         cwd: laid.cwd.clone(),
-        env: environment::for_agent(&host.ctx, &Seat::of(hold, laid), lane)?,
+        env: environment::for_agent(&host.ctx, &seat, lane)?,
         stdin,
         output: laid.folder.output(),
         tty: lane.tty && lane.mode == LaneMode::Loop,
-        limits: Limits::default(),
+        limits: Limits { writable: held.writable(), ..Limits::default() },
     })
 }
 
@@ -153,7 +162,11 @@ pub fn intend(host: &Host<'_>, hold: &Hold, laid: &Laid, program: &Program, dead
             deadline: Some(deadline),
             argv_hash: Some(&argv_hash),
         };
-        Ok(store::execution::insert(tx, &new)?)
+        let execution = store::execution::insert(tx, &new)?;
+        let held = if program.limits.writable.is_some() { confinement::KERNEL } else { confinement::ADVISORY };
+        let body = json!({"attempt": hold.lease.attempt, "enforcement": held, "writable": program.limits.writable});
+        tell(tx, EventType::LaneConfined, &hold.job, &body)?;
+        Ok(execution)
     })
 }
 
@@ -172,6 +185,18 @@ pub fn unstarted(error: &StartError) -> Outcome {
             Outcome::Environment
         }
     }
+}
+
+/// Plan and world disagree about the attempt: it is not started.
+fn stop_for_a_person(host: &mut Host<'_>, hold: &Hold, found: &Disagreement) -> Result<Onward> {
+    let now = host.ctx.clock.moment();
+    let order = host.orders.look(&host.ctx, false)?;
+    host.ctx.write("plan disagrees", |tx| {
+        if settle::is_still_ours(tx, hold, &store::job::get(tx, hold.job.id)?)? {
+            agreement::stop(tx, &hold.run, hold.job.id, found)?;
+        }
+        onward(tx, &store::run::get(tx, hold.run.id)?, &must_exist(tx, hold.session.id)?, &now, &order)
+    })
 }
 
 /// The agent was not started.
@@ -236,6 +261,7 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
     };
     let ctx = Rc::clone(&host.ctx);
     let conclusion = conclusion::conclude(&ctx, &facts, &mut wait::Obedient { host, agent: None })?;
+    let usage = usage::beside_answer(&ctx, &facts, &conclusion)?;
     crate::os::crash::point("settle.checked");
     let now = host.ctx.clock.moment();
     let order = match &run.watched {
@@ -244,6 +270,9 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
     };
     let onward = host.ctx.write("seal", |tx| {
         store::execution::ended(tx, run.execution, state, &ending)?;
+        if let Some(usage) = &usage {
+            store::run::add_usage(tx, run.hold.run.id, usage)?;
+        }
         conclusion::apply(tx, &run.hold, &conclusion)?;
         let session = must_exist(tx, run.hold.session.id)?;
         onward(tx, &store::run::get(tx, run.hold.run.id)?, &session, &now, &order)

@@ -3,6 +3,7 @@
 //! `start` and `stop` are an operator's; `host` is what a helper does with its life. A helper obeys rows, not
 //! signals: it looks at its orders whenever something was committed, and every 250 ms at the latest.
 
+pub mod confinement;
 pub mod ending;
 pub mod environment;
 pub mod host;

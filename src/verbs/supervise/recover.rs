@@ -8,6 +8,7 @@ use super::{life, resident, wait};
 use crate::domain::event::EventType;
 use crate::domain::frozen::{LaneMode, LaneSpec};
 use crate::domain::id::JobId;
+use crate::domain::observation::Observation;
 use crate::domain::session::ExecutionState;
 use crate::error::Result;
 use crate::os::process::{Handle, Identity, Tree, end_tree};
@@ -18,6 +19,7 @@ use crate::verbs::flow::tell;
 use crate::verbs::run::act::{self, Done};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::{self, Conclusion, ExitSeen, Facts};
+use crate::verbs::settle::observation;
 use crate::verbs::supervise::ending;
 use crate::verbs::supervise::wait::{Obedient, Watch, Watched};
 use crate::verbs::work::claim::Granted;
@@ -53,9 +55,10 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
     let exit = if was_alive { ExitSeen::EndSeen } else { ExitSeen::No };
     let facts = Facts { hold: &hold, lane: &lane, folder: &folder, exit, watched: &watched };
     let ctx = Rc::clone(&host.ctx);
+    let seen = observation::look(&ctx, &hold.job)?;
     let conclusion = conclusion::conclude(&ctx, &facts, &mut Obedient { host, agent: None })?;
     crate::os::crash::point("recover.checked");
-    finish(host, Some((&hold, agent, conclusion)))
+    finish(host, Some(Recovered { hold: &hold, agent, seen, conclusion }))
 }
 
 /// Watches the agent by its identity until it ends, its deadline passes, or an order comes; and whether it was alive.
@@ -122,23 +125,30 @@ fn end_strays(host: &Host<'_>) {
     }
 }
 
+/// An attempt that was looked at.
+struct Recovered<'a> {
+    hold: &'a Hold,
+    agent: Option<Execution>,
+    seen: Observation,
+    conclusion: Conclusion,
+}
+
 /// Records the observation and what it came to, then goes on with the slot or closes the session.
-fn finish(host: &mut Host<'_>, ended: Option<(&Hold, Option<Execution>, Conclusion)>) -> Result<Onward> {
+fn finish(host: &mut Host<'_>, ended: Option<Recovered<'_>>) -> Result<Onward> {
     let now = host.ctx.clock.moment();
     host.ctx.write("recover", |tx| {
-        if let Some((hold, agent, conclusion)) = &ended {
+        if let Some(Recovered { hold, agent, seen, conclusion }) = &ended {
             if let Some(agent) = agent {
                 let ending = Ending { detail: Some("nobody saw its exit".to_owned()), ..Ending::default() };
                 store::execution::ended(tx, agent.id, ExecutionState::Lost, &ending)?;
             }
-            let seen = match conclusion {
-                Conclusion::Seal { work, is_new, .. } => {
-                    serde_json::json!({"answer": !is_new, "artifacts": work.artifacts.len(), "change": work.changed,
-                        "then": "settled"})
-                }
-                Conclusion::End { outcome, .. } => serde_json::json!({"answer": false, "then": outcome}),
-                Conclusion::Nothing => serde_json::json!({"then": "taken away"}),
+            let then = match conclusion {
+                Conclusion::Seal { .. } => "settled",
+                Conclusion::End { outcome, .. } => outcome.word(),
+                Conclusion::Nothing => "taken away",
             };
+            let mut seen = serde_json::to_value(seen)?;
+            seen["then"] = then.into();
             tell(tx, EventType::ObservationRecorded, &hold.job, &seen)?;
             conclusion::apply(tx, hold, conclusion)?;
         }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::host::{self, Host};
 use super::inbox::Desk;
 use super::orders::Order;
-use super::{ending, environment, life};
+use super::{confinement, ending, environment, life};
 use crate::domain::frozen::{LaneSpec, LaneStdin as Wanted};
 use crate::domain::id::JobId;
 use crate::domain::job::{JobState, Outcome, Phase};
@@ -132,14 +132,15 @@ fn program(host: &Host<'_>, seat: &environment::Seat<'_>, lane: &LaneSpec, folde
         Wanted::Prompt => LaneStdin::File(folder.prompt()),
         Wanted::Null | Wanted::Packet => LaneStdin::Null,
     };
+    let held = confinement::of(&host.ctx, seat, lane)?;
     Ok(Program {
-        argv: environment::argv(&host.ctx, seat, lane)?,
+        argv: confinement::inside(&held, lane, environment::argv(&host.ctx, seat, lane)?),
         cwd: folder.work(),
         env: environment::for_agent(&host.ctx, seat, lane)?,
         stdin,
         output: folder.output(),
         tty: lane.tty,
-        limits: Limits::default(),
+        limits: Limits { writable: held.writable(), ..Limits::default() },
     })
 }
 

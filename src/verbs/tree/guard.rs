@@ -44,13 +44,25 @@ pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree, rule: ForeignWrite) -> Resu
         let refused = rules.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word())).collect();
         return Ok(Trespasses { refused, obeyed: true, told: Vec::new() });
     }
-    let paths = before.other_paths(&git.baseline(FOLDER)?);
+    let later = git.baseline(FOLDER)?;
+    let mut paths = before.other_paths(&later);
+    paths.extend(committed(ctx, git, &before, &later)?);
     if rule == ForeignWrite::Tell {
         return Ok(Trespasses { refused: Vec::new(), obeyed: false, told: paths });
     }
     let project = ctx.layout().project().display().to_string();
     let foreign = paths.into_iter().map(|path| format!("{}: {path} in {project}", Violation::ForeignWrite.word()));
     Ok(Trespasses { refused: foreign.collect(), obeyed: false, told: Vec::new() })
+}
+
+/// Paths that came into the checkout by a commit meanwhile: not what was changed there before, and not what landed.
+fn committed(ctx: &Ctx, git: &Git, before: &Baseline, later: &Baseline) -> Result<Vec<String>> {
+    let (Some(from), Some(to)) = (&before.head, &later.head) else { return Ok(Vec::new()) };
+    if from == to || ctx.read(|read| Ok(store::landing::left(read, to)?))? {
+        return Ok(Vec::new());
+    }
+    let paths = git.changes(from, to)?.into_iter().map(|change| change.path.to_string_lossy().into_owned());
+    Ok(paths.filter(|path| !before.dirt.contains_key(path)).collect())
 }
 
 /// Refuses where git would run other commands on a tree's files than when its attempt began.

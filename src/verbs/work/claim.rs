@@ -5,10 +5,11 @@ use serde_json::json;
 
 use super::hold::{self, Credentials, Hold};
 use super::layout::{self, Grant};
+use crate::domain::breaker;
 use crate::domain::event::EventType;
-use crate::domain::frozen::TreeKind;
+use crate::domain::frozen::{LaneMode, TreeKind};
 use crate::domain::id::{JobId, LeaseId, MessageId, SessionId};
-use crate::domain::job::{JobEvent, JobState, Outcome, Phase};
+use crate::domain::job::{Cause, JobEvent, JobState, Outcome, Phase};
 use crate::domain::run::RunState;
 use crate::domain::session::{MessageEvent, SessionEvent, SessionState};
 use crate::domain::time::Moment;
@@ -22,7 +23,7 @@ use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Connection, Writing};
 use crate::verbs::Ctx;
-use crate::verbs::flow::{Step, attempt, step, tell};
+use crate::verbs::flow::{Step, agreement, attempt, step, tell};
 use crate::verbs::session as sessions;
 use crate::verbs::settle::verify::Foreground;
 use crate::verbs::tree::provision::{self, Ground, Provided};
@@ -56,6 +57,12 @@ word_enum! {
         ProcessLineage "process_lineage",
         /// The session worked on the job under review.
         OwnWork "own_work",
+        /// The run's money is spent.
+        Cost "cost",
+        /// The run's working time is spent.
+        ActiveTime "active_time",
+        /// What is offered may not be worked as things stand: the plan and the world disagree.
+        PlanDisagrees "plan_disagrees",
         /// The session is to end.
         Stopping "stopping",
         /// The session has ended.
@@ -246,9 +253,19 @@ pub fn take(
     session: &Session,
     now: &Moment,
 ) -> Result<std::result::Result<Granted, NoWork>> {
-    match choose(tx, run, session, now)? {
-        Ok(message) => grant(tx, run, session, &message).map(Ok),
-        Err(reason) => Ok(Err(reason)),
+    let mut refused = None;
+    loop {
+        let message = match choose(tx, run, session, now)? {
+            Ok(message) => message,
+            Err(NoWork::NoPending) => return Ok(Err(refused.unwrap_or(NoWork::NoPending))),
+            Err(reason) => return Ok(Err(reason)),
+        };
+        // Two drivers, or two sessions, are kept apart by this transaction and nothing else.
+        let Some(disagreement) = agreement::scopes(tx, run, &store::job::get(tx, message.job)?)? else {
+            return grant(tx, run, session, &message).map(Ok);
+        };
+        agreement::stop(tx, run, message.job, &disagreement)?;
+        refused = Some(NoWork::PlanDisagrees);
     }
 }
 
@@ -259,7 +276,7 @@ pub fn choose(
     session: &Session,
     now: &Moment,
 ) -> Result<std::result::Result<Message, NoWork>> {
-    if let Some(reason) = run_refuses(run).or(session_refuses(session)) {
+    if let Some(reason) = run_refuses(run).or(session_refuses(session)).or(budget_refuses(run, session)) {
         return Ok(Err(reason));
     }
     if let Some(held) = store::message::held(read, session.id)? {
@@ -290,6 +307,16 @@ fn run_refuses(run: &Run) -> Option<NoWork> {
         return Some(NoWork::Stopped);
     }
     run.paused_at.is_some().then_some(NoWork::Paused)
+}
+
+/// What a person does in a lane of their own costs the run neither money nor working time.
+fn budget_refuses(run: &Run, session: &Session) -> Option<NoWork> {
+    let is_agent = run.spec.lanes.get(&session.lane).is_some_and(|lane| lane.mode != LaneMode::Human);
+    match breaker::spent(&run.spec.budget, &run.spending()).first() {
+        Some(Cause::Cost) if is_agent => Some(NoWork::Cost),
+        Some(_) if is_agent => Some(NoWork::ActiveTime),
+        _ => None,
+    }
 }
 
 fn session_refuses(session: &Session) -> Option<NoWork> {
