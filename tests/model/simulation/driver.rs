@@ -8,7 +8,7 @@ use striatum::domain::job::{JobEvent, JobState, Outcome};
 use striatum::domain::reconcile::reconcile;
 use striatum::domain::run::{RunEvent, RunState};
 use striatum::domain::session::{ExecutionState, GateEvent, GateState, SessionEvent, SessionState, SupervisorState};
-use striatum::domain::world::{LaneBlock, World};
+use striatum::domain::world::{LaneBlock, SlotView, World};
 
 use super::chance::Chance;
 use super::store::{Gate, Reason, Session, Store};
@@ -98,7 +98,7 @@ fn keeps_limits(world: &World, plan: &Plan) {
         assert!(into <= slot.free_leases as usize, "more launches than lane {} has room for", slot.lane);
     }
     for launch in launches {
-        let is_offered = |slot: &striatum::domain::world::SlotView| {
+        let is_offered = |slot: &SlotView| {
             slot.offers.iter().any(|offer| (offer.job, offer.attempt) == (launch.job, launch.attempt))
         };
         assert!(world.slots.iter().any(is_offered), "{} is not offered", launch.name);
@@ -117,23 +117,36 @@ fn names_what_waits(store: &Store, world: &World, plan: &Plan) {
             .filter(|name| !named.contains(name))
             .collect();
         assert!(unnamed.is_empty(), "{unnamed:?} wait and are not named");
-        assert!(!can_move(store, world), "it waits, and something can move: {plan:?}");
+        assert!(!can_move(store, world, plan), "it waits, and something can move: {plan:?}");
     }
     for action in &plan.actions {
         if let Action::Escalate { cause, .. } = action {
             assert!(!cause.is_mere_waiting(), "given up for {cause}, which only waits");
-            assert!(!can_move(store, world), "given up, and something can move: {plan:?}");
+            assert!(!can_move(store, world, plan), "given up, and something can move: {plan:?}");
         }
     }
 }
 
-/// Somebody works, or an offer could be launched.
-fn can_move(store: &Store, world: &World) -> bool {
+/// Somebody works, or an offer could be launched. Behind an author that may work yet a fresh reviewer can't be; behind
+/// one that is told to end it can soon.
+fn can_move(store: &Store, world: &World, plan: &Plan) -> bool {
     let works = world.sessions.iter().any(|session| session.held.is_some());
-    let is_blocked = |block: &Option<LaneBlock>| matches!(block, Some(LaneBlock::Parked));
-    let offers = world.slots.iter().any(|slot| !is_blocked(&slot.blocked) && !slot.offers.is_empty());
+    let is_ending = |id: SessionId| {
+        let is_told = world.sessions.iter().any(|session| session.id == id && session.is_stopping);
+        let is_stopped = |action: &Action| match action {
+            Action::StopLane { session, .. } | Action::CloseSession { session, .. } => *session == id,
+            _ => false,
+        };
+        is_told || plan.actions.iter().any(is_stopped)
+    };
+    let may_go = |slot: &SlotView| {
+        let is_parked = matches!(slot.blocked, Some(LaneBlock::Parked));
+        let is_kept = slot.blocking_author.is_some_and(|author| !is_ending(author));
+        !is_parked && slot.offers.iter().any(|offer| !(offer.is_fresh && is_kept))
+    };
     let is_due = !world.gates_due.is_empty() || !world.stale.is_empty();
-    works || is_due || (offers && !store.is_paused && world.run.launches_left > 0)
+    let is_affordable = world.run.launches_left > 0 && world.run.spent.is_empty();
+    works || is_due || (!store.is_paused && is_affordable && world.slots.iter().any(may_go))
 }
 
 fn index_of(store: &Store, id: SessionId) -> usize {
@@ -193,6 +206,13 @@ fn perform(store: &mut Store, chance: &mut Chance, action: &Action) -> bool {
         }
         Action::OpenGate { job, .. } => open_gate(store, number_of(*job)),
         Action::ExpireGate { gate, .. } => expire_gate(store, *gate),
+        Action::Trip { breaker } => {
+            let is_new = !store.tripped.contains(breaker);
+            if is_new {
+                store.tripped.push(*breaker);
+            }
+            is_new
+        }
         Action::Revive => move_run(store, RunState::NeedsOperator, RunEvent::Revive),
         Action::Escalate { .. } => move_run(store, RunState::Running, RunEvent::Escalate),
         Action::Complete => {

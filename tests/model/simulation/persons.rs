@@ -49,6 +49,11 @@ pub fn answer(store: &mut Store, chance: &mut Chance, standing: &Standing, round
     }
     if store.launches >= store.max_launches {
         store.max_launches = store.launches + 10;
+        store.tripped.retain(|cause| *cause != Cause::Launches);
+    }
+    if store.is_out_of_money() {
+        store.max_cost = store.cost + 5;
+        store.tripped.retain(|cause| *cause != Cause::Cost);
     }
 }
 

@@ -98,6 +98,11 @@ pub struct Store {
     pub dial: Autonomy,
     pub launches: u32,
     pub max_launches: u32,
+    /// Money that sealed attempts have cost, and may cost.
+    pub cost: u32,
+    pub max_cost: u32,
+    /// Breakers whose trip was told.
+    pub tripped: Vec<Cause>,
     pub max_active: u32,
     pub max_requeues: u32,
     pub lane_max: Vec<u32>,
@@ -130,6 +135,9 @@ impl Store {
             dial: *chance.one(&[Autonomy::Auto, Autonomy::Auto, Autonomy::Step]),
             launches: 0,
             max_launches: u32::try_from(1 + chance.below(25)).unwrap(),
+            cost: 0,
+            max_cost: u32::try_from(1 + chance.below(12)).unwrap(),
+            tripped: Vec::new(),
             max_active: u32::try_from(1 + chance.below(3)).unwrap(),
             max_requeues: 2,
             lane_max: vec![u32::try_from(1 + chance.below(2)).unwrap(), 2],
@@ -415,6 +423,11 @@ impl Store {
         }
     }
 
+    /// The budget of money is used up.
+    pub fn is_out_of_money(&self) -> bool {
+        self.cost >= self.max_cost
+    }
+
     /// Holds of a lane, or of all.
     pub fn leases(&self, lane: Option<u8>) -> u32 {
         let holds = self.sessions.iter().filter(|one| one.is_active() && one.held.is_some());
@@ -451,6 +464,9 @@ impl Store {
                 free_leases: self.max_active.saturating_sub(self.leases(None)),
                 launches_left: self.max_launches.saturating_sub(self.launches),
                 is_untrusted: false,
+                spent: if self.is_out_of_money() { vec![Cause::Cost] } else { Vec::new() },
+                tripped: self.tripped.clone(),
+                still_at: None,
             },
             stop_file: false,
             sessions: self.sessions.iter().filter(|one| one.is_active()).map(session_view).collect(),

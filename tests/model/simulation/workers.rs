@@ -83,7 +83,9 @@ fn claim(store: &mut Store, chance: &mut Chance, index: usize) {
     };
     let offered = (0..store.jobs.len()).find(may);
     let cools = store.cooling.get(&session.lane).is_some_and(|until| !until.is_past(&store.now));
-    let is_open = matches!(store.run, RunState::Running | RunState::NeedsOperator) && !store.is_paused;
+    let is_open = matches!(store.run, RunState::Running | RunState::NeedsOperator)
+        && !store.is_paused
+        && !store.is_out_of_money();
     let has_room = store.leases(None) < store.max_active
         && store.leases(Some(session.lane)) < store.lane_max[usize::from(session.lane)]
         && !cools
@@ -134,6 +136,7 @@ fn work(store: &mut Store, chance: &mut Chance, index: usize, job: usize) {
         8..=14 => {}
         15..=69 => {
             let verdict = store.jobs[job].reviews.map(|_| *chance.one(VERDICTS));
+            store.cost += 1;
             store.seal(job, verdict);
         }
         _ => store.end_attempt(job, *chance.one(ENDS), Some(id)),
