@@ -63,6 +63,7 @@ fn simulate(seed: u64) -> RunState {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "the seed is what repeats the run")]
 fn every_simulated_run_keeps_the_rules_and_ends() {
     let seeds: Vec<u64> = match number("STRIATUM_SIM_SEED") {
         Some(seed) => vec![seed],
