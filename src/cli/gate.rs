@@ -143,6 +143,7 @@ fn shown(report: &ShowReport) -> String {
     if !report.objective.is_empty() {
         text.push_str(&format!("it would do: {}\n", report.objective));
     }
+    text.push_str(&report.standing.as_ref().map(super::summary::standing).unwrap_or_default());
     if let Some(proposed) = &report.proposal {
         let or = |word: &Option<String>| word.clone().unwrap_or_else(|| "any".to_owned());
         let reach = match proposed.writes.as_slice() {

@@ -28,7 +28,7 @@ impl Go {
     /// Prepares, tells, starts and drives; a workflow under `autonomy = "plan"` ends after the telling.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         check::before(&self.prepare.request()?, self.base_red, session)?;
-        let report = session.call(&self.prepare.request()?)?;
+        let report = self.prepare.prepare(session)?;
         tell(output, &report);
         if report.plans_only {
             return Ok(0);

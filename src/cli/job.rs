@@ -49,6 +49,11 @@ fn shown(report: &JobReport) -> String {
         text.push_str(&tried(attempt));
     }
     text.push_str(&left_out(report.attempts_left_out, "  "));
+    for answer in &report.answers {
+        let who = if answer.is_standing { "the standing answer" } else { "a person" };
+        let asked = answer.question.as_ref().map_or(String::new(), |asked| format!(" {}", plain(&asked.awaiting)));
+        text.push_str(&format!("asked{asked}; {who} says: {}\n", plain(&answer.answer)));
+    }
     for proposal in &report.proposals {
         text.push_str(&format!("{}\n", super::proposal::line(proposal)));
     }

@@ -47,7 +47,8 @@ impl Answer {
     }
 }
 
-fn read(file: &std::path::Path) -> Result<String> {
+/// The text of a file that a person named.
+pub fn read(file: &std::path::Path) -> Result<String> {
     let unreadable =
         |error: std::io::Error| Error::new(Code::Usage, format!("{} can't be read", file.display())).cause(error);
     if std::fs::metadata(file).map_err(unreadable)?.len() > LIMIT {

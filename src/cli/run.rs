@@ -109,6 +109,9 @@ pub struct Prepare {
     /// Start from this commit, branch or tag instead of what is checked out
     #[arg(long, value_name = "REV")]
     base: Option<String>,
+    /// What you answer a job that asks while you are away, once a job; @FILE reads it from a file
+    #[arg(long, value_name = "TEXT or @FILE")]
+    standing_answer: Option<String>,
 }
 
 impl Prepare {
@@ -130,13 +133,28 @@ impl Prepare {
             trust_hash: self.trust_hash.clone(),
             constrained: self.constrained,
             base: self.base.clone(),
+            standing_answer: self.standing_answer.as_deref().map(standing).transpose()?,
         })
     }
 
+    /// Calls the verb; a standing answer is a person's.
+    pub fn prepare(&self, session: &Session) -> Result<PrepareReport> {
+        let request = self.request()?;
+        if request.standing_answer.is_some() { session.call_as_person(&request) } else { session.call(&request) }
+    }
+
     fn run(&self, session: &Session, output: &Output) -> Result<u8> {
-        let report = session.call(&self.request()?)?;
+        let report = self.prepare(session)?;
         output.report(&report, prepared);
         Ok(0)
+    }
+}
+
+/// The text itself, or a file's.
+fn standing(text: &str) -> Result<String> {
+    match text.strip_prefix('@') {
+        Some(file) => super::person::read(std::path::Path::new(file)),
+        None => Ok(text.to_owned()),
     }
 }
 

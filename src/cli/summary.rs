@@ -12,6 +12,7 @@ use crate::verbs::read::graph::{Drawing, GraphRequest};
 use crate::verbs::read::meters::Meter;
 use crate::verbs::read::one_line;
 use crate::verbs::read::runs::{ListReport, ListRequest, RunLine};
+use crate::verbs::read::standing::StandingAnswer;
 use crate::verbs::read::summary::{FlightLine, JobLine, RunSummary, SummaryReport, SummaryRequest};
 
 /// Characters of a reason.
@@ -93,6 +94,7 @@ fn summarised(report: &SummaryReport) -> String {
         .collect();
     text.push_str(&table("    ", &sessions));
     text.push_str(&left_out(run.sessions_left_out, "    "));
+    text.push_str(&run.standing.as_ref().map(standing).unwrap_or_default());
     text.push_str("\njobs\n");
     text.push_str(&table("  ", &run.job_lines.iter().map(job_row).collect::<Vec<_>>()));
     text.push_str(&left_out(run.jobs_left_out, "  "));
@@ -113,6 +115,12 @@ fn job_row(line: &JobLine) -> Vec<String> {
     about.extend((line.strikes > 0).then(|| format!("strikes {}", line.strikes)));
     let attempt = if line.attempt == 0 { String::new() } else { format!(".{}", line.attempt) };
     vec![format!("{}{attempt}", line.job), line.kind.clone(), who, line.state.to_string(), about.join(", ")]
+}
+
+/// A standing answer, and whom it was given.
+pub fn standing(standing: &StandingAnswer) -> String {
+    let used = if standing.given_to.is_empty() { "nobody yet".to_owned() } else { standing.given_to.join(", ") };
+    format!("  standing answer, given to {used}: {}\n", one_line(&standing.answer, TEXT))
 }
 
 /// A run in a few lines.

@@ -46,6 +46,9 @@ pub struct RunSpec {
     pub limits: Limits,
     /// Phrases in an answer or a note that stop the run.
     pub stop_phrases: Vec<String>,
+    /// What a person answers a job that asks while nobody is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing_answer: Option<StandingAnswer>,
     /// What makes a work tree usable.
     pub tree: TreeSpec,
     /// The operator acts only through mediated verbs.
@@ -54,6 +57,15 @@ pub struct RunSpec {
     /// How a person is told.
     #[serde(default)]
     pub notify: Notify,
+}
+
+/// What a person said before anybody asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandingAnswer {
+    /// The words.
+    pub words: String,
+    /// How the person was recognised.
+    pub how: String,
 }
 
 /// How a person is told; an empty command means the bell.

@@ -16,6 +16,7 @@ pub mod notice;
 pub mod observation;
 pub mod packet;
 pub mod path;
+pub mod phrase;
 pub mod proposal;
 pub mod reconcile;
 pub mod run;

@@ -65,6 +65,9 @@ pub struct PersonAnswer {
     pub question: Option<BlockedReason>,
     /// The answer.
     pub answer: String,
+    /// It was left before anybody asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_standing: bool,
 }
 
 /// An artifact laid out for the job.
@@ -241,7 +244,9 @@ impl Packet {
         for answer in &self.context.answers {
             let asked =
                 answer.question.as_ref().map_or(String::new(), |asked| format!("Asked: {}\n\n", asked.awaiting));
-            text.block("A person answered", &format!("{asked}{}", answer.answer));
+            let who =
+                if answer.is_standing { "A person left this answer before you asked" } else { "A person answered" };
+            text.block(who, &format!("{asked}{}", answer.answer));
         }
         text.block("A person notes", self.context.note.as_deref().unwrap_or_default());
     }

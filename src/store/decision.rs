@@ -36,6 +36,23 @@ pub fn insert(tx: &Writing<'_>, new: &NewDecision<'_>) -> StoreResult<DecisionId
     Ok(DecisionId(tx.last_insert_rowid()))
 }
 
+const IS_OF_KIND: &str = "SELECT EXISTS (SELECT 1 FROM decision WHERE job_id = :job AND kind = :kind)";
+
+/// Whether anything was ever decided in this way about a job.
+pub fn is_of_kind(read: &Connection, job: JobId, kind: &str) -> StoreResult<bool> {
+    Ok(read.prepare_cached(IS_OF_KIND)?.query_row(named_params! {":job": job, ":kind": kind}, |row| row.get(0))?)
+}
+
+const JOBS_OF_KIND: &str = "SELECT job.name FROM job JOIN decision ON decision.job_id = job.id
+  WHERE job.run_id = :run AND decision.kind = :kind ORDER BY decision.id LIMIT :limit";
+
+/// The jobs of a run about which something was decided in this way, in that order.
+pub fn jobs_of_kind(read: &Connection, run: RunId, kind: &str, limit: u32) -> StoreResult<Vec<String>> {
+    let mut statement = read.prepare_cached(JOBS_OF_KIND)?;
+    let rows = statement.query_map(named_params! {":run": run, ":kind": kind, ":limit": limit}, |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const HAS: &str = "SELECT EXISTS (SELECT 1 FROM decision WHERE job_id = :job AND kind = :kind AND principal = :by)";
 
 /// Whether somebody ever decided in this way about a job.

@@ -122,7 +122,7 @@ fn record(tx: &Writing<'_>, run: &Run, job: &Job, said: (&str, &str)) -> Result<
 /// What the next packet tells: all that was answered before, and this.
 fn told(tx: &Writing<'_>, job: &Job, words: &str) -> Result<Context> {
     let mut context = before(tx, job)?;
-    context.answers.push(PersonAnswer { question: job.question.clone(), answer: words.to_owned() });
+    context.answers.push(PersonAnswer { question: job.question.clone(), answer: words.to_owned(), is_standing: false });
     Ok(context)
 }
 

@@ -242,6 +242,7 @@ fn run(workflow: &Reading, merged: &Section, settings: &Settings, jobs: usize, c
         roles: settings.roles.clone(),
         limits: settings.limits.clone(),
         stop_phrases: settings.stop_phrases.clone(),
+        standing_answer: None,
         tree: settings.tree.clone(),
         constrained,
         notify: settings.notify.clone(),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::offer::{Offer, offer, settle};
-use super::{Step, breaker, finish, panel, step, tell};
+use super::{Step, breaker, finish, panel, phrase, standing, step, tell};
 use crate::domain::contract::BlockedReason;
 use crate::domain::event::EventType;
 use crate::domain::job::{Aftermath, Cause, JobEvent, Outcome, Tries, aftermath, on_failure};
@@ -93,9 +93,16 @@ fn follow(tx: &Writing<'_>, run: &Run, job: &Job, ended: Ended<'_>) -> Result<Af
     let next = aftermath(ended.outcome, tries);
     count(tx, job, ended.outcome)?;
     tell_trip(tx, run, job, (ended.outcome, next))?;
+    let asked = ended.question.filter(|_| ended.outcome != Outcome::UnknownOutcome);
+    let is_stopped = phrase::heed_end(tx, run, job, asked)?;
     match next {
         Aftermath::Again => again(tx, job, &ended)?,
-        Aftermath::Person(cause) => ask(tx, job, cause, &ended)?,
+        Aftermath::Person(cause) => {
+            ask(tx, job, cause, &ended)?;
+            if !is_stopped && standing::give(tx, run, job, cause, &ended)? {
+                return Ok(Aftermath::Again);
+            }
+        }
         Aftermath::OutOfTries(cause) => fail(tx, run, &store::job::get(tx, job.id)?, cause, &ended.detail)?,
         Aftermath::Done => {}
     }

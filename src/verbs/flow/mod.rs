@@ -10,9 +10,11 @@ pub mod finish;
 pub mod gate;
 pub mod offer;
 pub mod panel;
+pub mod phrase;
 pub mod proposal;
 pub mod reopen;
 pub mod seal;
+pub mod standing;
 
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Step, attempt, finish, offer, panel, proposal, step, tell};
+use super::{Step, attempt, finish, offer, panel, phrase, proposal, step, tell};
 use crate::domain::contract::Answer;
 use crate::domain::event::{EventType, sha256_hex};
 use crate::domain::frozen::JobType;
@@ -62,7 +62,9 @@ pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Re
     } else {
         offer::settle(tx, run, job.id)?;
     }
-    finish::complete_if_done(tx, run.id, &sealing.evidence)
+    finish::complete_if_done(tx, run.id, &sealing.evidence)?;
+    phrase::heed(tx, run, job, sealing.answer)?;
+    Ok(())
 }
 
 /// The outcome of what an attempt committed, pinned and integrated before: it is on the run's branch.

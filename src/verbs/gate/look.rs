@@ -18,6 +18,7 @@ use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 use crate::verbs::flow::gate as flow;
 use crate::verbs::proposal::{self, ProposalLine};
+use crate::verbs::read::standing::{self, StandingAnswer};
 use crate::verbs::run::find;
 
 /// Most gates in one list, most inputs in one view.
@@ -240,6 +241,9 @@ pub struct ShowReport {
     /// The proposal that it was, when an agent proposed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Proposed>,
+    /// The standing answer, and whom it was given; none when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<StandingAnswer>,
     /// Hash of what is shown here, kept with the decision.
     pub digest: Option<String>,
     /// Milliseconds until it is opened anew.
@@ -278,6 +282,7 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
             kind: job.spec.kind,
             objective: job.spec.objective.clone(),
             proposal: proposed(read, &job)?,
+            standing: standing::of_run(read, &run)?,
             digest,
             expires_in_ms,
             needs,

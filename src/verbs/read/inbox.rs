@@ -361,9 +361,30 @@ impl Desk<'_> {
         super::count(items.len() - before)
     }
 
+    /// Says which job spoke a stop phrase, when that is what stopped the run; gives how many were added.
+    fn by_phrase(&self, items: &mut Vec<Item>) -> Result<u32> {
+        let run = &self.look.run;
+        let Some(event) = store::event::newest_of_type(self.read, run.id, EventType::RunStopped)? else { return Ok(0) };
+        let body: serde_json::Value = serde_json::from_str(&event.body)?;
+        let (Some(job), Some(phrase)) = (body["job"].as_str(), body["phrase"].as_str()) else { return Ok(0) };
+        let argv = ["striatum", "run", "resume", "--run-id", &run.name];
+        items.push(Item {
+            id: run.name.clone(),
+            text: format!("{job} said the stop phrase `{phrase}`, which stopped the run"),
+            job: Some(job.to_owned()),
+            stops_run: true,
+            next: vec![Next::new("operator", "let it go on", &argv)],
+            ..self.item(ItemKind::Run, Cause::Other, event.at)
+        });
+        Ok(1)
+    }
+
     /// Says what stopped the run: on the item that did, else as an item of its own; gives how many were added.
     fn stopped(&self, items: &mut Vec<Item>) -> Result<u32> {
         let run = &self.look.run;
+        if run.stop_requested_at.is_some() && !run.spec.stop_phrases.is_empty() {
+            return self.by_phrase(items);
+        }
         if run.state != RunState::NeedsOperator {
             return Ok(0);
         }

@@ -12,6 +12,7 @@ use crate::domain::event::sha256_hex;
 use crate::domain::frozen::{Effect, JobType, TreeKind};
 use crate::domain::id::SessionId;
 use crate::domain::job::{JobState, Outcome, Phase};
+use crate::domain::packet::PersonAnswer;
 use crate::domain::session::ExecutionState;
 use crate::domain::time::Timestamp;
 use crate::domain::verdict::{Finding, Verdict};
@@ -245,6 +246,9 @@ pub struct JobReport {
     pub attempts: Vec<AttemptLine>,
     /// How many are not shown.
     pub attempts_left_out: u32,
+    /// What a person answered it, oldest first.
+    #[serde(default)]
+    pub answers: Vec<PersonAnswer>,
     /// What it proposed, newest first.
     #[serde(default)]
     pub proposals: Vec<ProposalLine>,
@@ -306,6 +310,7 @@ fn report(ctx: &Ctx, read: &Connection, look: &Look, job: &Job) -> Result<JobRep
         needed_by_left_out,
         reviews: spec.reviewed_job().map(str::to_owned),
         verdicts: verdicts(read, job)?,
+        answers: rows.first().map(|row| row.context.answers.clone()).unwrap_or_default(),
         proposals: proposal::of_job(read, job, PARTS)?,
         paths: paths(ctx, job, &rows),
         attempts,

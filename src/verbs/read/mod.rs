@@ -15,6 +15,7 @@ pub mod job;
 pub mod logs;
 pub mod meters;
 pub mod runs;
+pub mod standing;
 pub mod status;
 pub mod summary;
 pub mod ways;

@@ -20,6 +20,7 @@ use crate::os::lock::{Held, probe, read_driver};
 use crate::store::run::Run;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
+use crate::verbs::read::standing::{self, StandingAnswer};
 use crate::verbs::run::find;
 use crate::verbs::session::{self as sessions, SessionLine};
 use crate::verbs::supervise::confinement;
@@ -172,6 +173,9 @@ pub struct RunSummary {
     pub input_tokens: u64,
     /// And written.
     pub output_tokens: u64,
+    /// What a person answers a job that asks while nobody is there; none when they left nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<StandingAnswer>,
     /// Sessions that may claim and answer.
     pub active_sessions: u32,
     /// Sessions that it has had.
@@ -254,6 +258,7 @@ pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<R
         budget,
         input_tokens: u64::try_from(run.input_tokens).unwrap_or(0),
         output_tokens: u64::try_from(run.output_tokens).unwrap_or(0),
+        standing: standing::of_run(read, run)?,
         active_sessions: active,
         sessions: store::session::count_of_run(read, run.id)?,
         session_lines,

@@ -9,18 +9,20 @@ use super::files::{Files, Folder, Origin};
 pub use super::files::{invalid, load, source, user_config};
 use super::outlook;
 use crate::domain::event::EventType;
-use crate::domain::frozen::{Autonomy, JobType, LaneSpec, Reviews, Snapshot, TreeKind};
+use crate::domain::frozen::{Autonomy, JobType, LaneSpec, Reviews, Snapshot, StandingAnswer, TreeKind};
 use crate::domain::id::JobId;
 use crate::domain::workflow::trusted;
 use crate::domain::workflow::{Fault, freeze, hash};
 use crate::error::{Code, Error, Next, Result};
 use crate::os::git::Git;
 use crate::os::layout::FOLDER;
+use crate::store::decision::NewDecision;
 use crate::store::event::About;
 use crate::store::frozen::Generation;
 use crate::store::job::NewJob;
 use crate::store::run::NewRun;
 use crate::store::{self, Writing};
+use crate::verbs::flow::standing;
 use crate::verbs::supervise::confinement;
 use crate::verbs::{Ctx, trust};
 
@@ -39,7 +41,13 @@ pub struct PrepareRequest {
     /// The commit to start from; none means what is checked out.
     #[serde(default)]
     pub base: Option<String>,
+    /// What a person answers a job that asks while nobody is there.
+    #[serde(default)]
+    pub standing_answer: Option<String>,
 }
+
+/// Longest standing answer, in bytes: it is read with the run.
+pub const STANDING_LIMIT: usize = 16 * 1024;
 
 /// What `run prepare` tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -112,7 +120,9 @@ pub fn propose(ctx: &Ctx, request: &PrepareRequest) -> Result<Proposal> {
 
 /// Freezes a workflow into a new run in state `ready`.
 pub fn prepare(ctx: &Ctx, request: &PrepareRequest) -> Result<PrepareReport> {
-    let Proposal { snapshot, mut base, how, trust_hash, origins, warnings } = propose(ctx, request)?;
+    let standing_answer = left(ctx, request)?;
+    let Proposal { mut snapshot, mut base, how, trust_hash, origins, warnings } = propose(ctx, request)?;
+    snapshot.run.standing_answer = standing_answer;
     if let Some(base) = &mut base {
         base.uncommitted = uncommitted(ctx);
     }
@@ -141,6 +151,18 @@ struct Frozen {
     /// Run numbers that references of an earlier store bear.
     taken: i64,
     origins: Vec<Origin>,
+}
+
+/// A standing answer is a person's, and so only a person leaves one.
+fn left(ctx: &Ctx, request: &PrepareRequest) -> Result<Option<StandingAnswer>> {
+    let Some(words) = request.standing_answer.as_deref().map(str::trim) else { return Ok(None) };
+    if words.is_empty() {
+        return Err(Error::new(Code::Usage, "the standing answer says nothing"));
+    }
+    if words.len() > STANDING_LIMIT {
+        return Err(Error::new(Code::TooLarge, format!("the standing answer has more than {STANDING_LIMIT} bytes")));
+    }
+    Ok(Some(StandingAnswer { words: words.to_owned(), how: ctx.person()?.to_owned() }))
 }
 
 /// What the workflow's own check can't see.
@@ -317,6 +339,11 @@ fn insert(tx: &Writing<'_>, frozen: &Frozen) -> Result<String> {
     let body = json!({"workflow": snapshot.run.workflow, "snapshot": hash, "jobs": snapshot.jobs.len(),
         "trust": frozen.trust, "trust_hash": frozen.trust_hash, "base": base, "files": frozen.origins});
     store::event::append(tx, EventType::RunPrepared, about, &body)?;
+    if let Some(StandingAnswer { words, how }) = &snapshot.run.standing_answer {
+        let new = NewDecision { run: Some(run), kind: standing::KIND, body: words, how, ..NewDecision::default() };
+        let body = json!({"decision": store::decision::insert(tx, &new)?, "kind": standing::KIND});
+        store::event::append(tx, EventType::DecisionRecorded, about, &body)?;
+    }
     Ok(name)
 }
 
