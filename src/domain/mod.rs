@@ -17,6 +17,7 @@ pub mod observation;
 pub mod packet;
 pub mod path;
 pub mod reconcile;
+pub mod resource;
 pub mod run;
 pub mod scope;
 pub mod session;

@@ -6,6 +6,7 @@ use crate::domain::event::EventType;
 use crate::domain::gate::Tier;
 use crate::domain::id::{DecisionId, GateId, JobId, LeaseId, MessageId, RunId, SessionId};
 use crate::domain::job::{Cause, JobState, Outcome, Phase};
+use crate::domain::resource::ResourceState;
 use crate::domain::run::RunState;
 use crate::domain::session::{
     ChangeState, ExecutionState, GateState, LandingKind, LandingState, LeaseState, MessageState, SessionState,
@@ -60,6 +61,7 @@ words!(
     Verdict,
     Tier,
     TreeState,
+    ResourceState,
     ChangeState,
     LandingState,
     LandingKind,

@@ -21,6 +21,7 @@ pub mod lane;
 pub mod lease;
 pub mod message;
 pub mod request;
+pub mod resource;
 pub mod run;
 pub mod schema;
 pub mod session;

@@ -5,7 +5,7 @@
 use super::run::Run;
 use super::session::Session;
 use super::supervisor::Supervisor;
-use super::{StoreResult, attempt, execution, gate, job, landing, lane, lease, message, session, supervisor};
+use super::{StoreResult, attempt, execution, gate, job, landing, lane, lease, message, resource, session, supervisor};
 use crate::domain::gate::{is_due, tier_of};
 use crate::domain::id::JobId;
 use crate::domain::job::{Cause, JobState, Outcome};
@@ -32,6 +32,8 @@ pub struct Frontier {
     pub gates: Vec<GateView>,
     /// Holds with a deadline.
     pub leases: Vec<LeaseView>,
+    /// Resources that nobody works with any more, with the names of their jobs.
+    pub resources: Vec<(resource::Resource, String)>,
     /// What waits for a person or is broken.
     pub held: Vec<HeldView>,
     /// Some job is not settled.
@@ -81,6 +83,7 @@ pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Fr
         gates_due: if obstacles.is_kept { gates_due(read, run)? } else { Vec::new() },
         gates: if obstacles.has_gates { gate::views(read, run.id)? } else { Vec::new() },
         leases: leases(read, run)?,
+        resources: resources(read, run)?,
         held: held(read, run, &obstacles)?,
         has_open_jobs: job::has_open(read, run.id)?,
         active_leases: lease::count_run(read, run.id)?,
@@ -214,6 +217,15 @@ fn leases(read: &Connection, run: &Run) -> StoreResult<Vec<LeaseView>> {
         }
     }
     Ok(views)
+}
+
+fn resources(read: &Connection, run: &Run) -> StoreResult<Vec<(resource::Resource, String)>> {
+    let mut due = Vec::new();
+    for row in resource::due(read, run.id)? {
+        let name = job::name(read, row.job)?;
+        due.push((row, name));
+    }
+    Ok(due)
 }
 
 fn held(read: &Connection, run: &Run, obstacles: &job::Obstacles) -> StoreResult<Vec<HeldView>> {

@@ -19,6 +19,7 @@ pub mod person;
 pub mod quickstart;
 pub mod read;
 pub mod request;
+pub mod resource;
 pub mod review;
 pub mod run;
 pub mod scope_check;

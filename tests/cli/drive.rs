@@ -238,6 +238,7 @@ fn every_action() -> Vec<Action> {
         Action::Launch(launch),
         Action::OpenGate { job, name: name() },
         Action::ExpireGate { gate: GateId(1), name: name() },
+        Action::Destroy { id: 1, resource: "db-0".to_owned(), job: name() },
         Action::Trip { breaker: Cause::Cost },
         Action::Calm,
         Action::Revive,
@@ -258,6 +259,7 @@ fn every_action() -> Vec<Action> {
             | Action::Launch(_)
             | Action::OpenGate { .. }
             | Action::ExpireGate { .. }
+            | Action::Destroy { .. }
             | Action::Trip { .. }
             | Action::Calm
             | Action::Revive

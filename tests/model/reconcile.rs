@@ -148,6 +148,7 @@ pub fn world() -> impl Strategy<Value = World> {
                 gates: Vec::new(),
                 leases: Vec::new(),
                 held: Vec::new(),
+                resources: Vec::new(),
                 has_open_jobs: has_more,
             };
             number_sessions(&mut world, &leases);

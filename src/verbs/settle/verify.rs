@@ -128,7 +128,7 @@ pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn
     let program = Program {
         argv: argv.iter().map(Into::into).collect(),
         cwd: asked.cwd.to_owned(),
-        env: crate::verbs::supervise::environment::for_check(&folder)?,
+        env: crate::verbs::supervise::environment::for_check(ctx, hold, &folder)?,
         stdin: LaneStdin::Null,
         output: log,
         tty: false,
