@@ -1,7 +1,8 @@
 //! `gc`: what ended runs have left that nobody needs any more. It lists, and takes away only when told to.
 //!
 //! A work tree goes when it is clean and its commits are pinned; anything else stays and is named with its reason.
-//! Pins and branches are never touched: they are what keeps work.
+//! Pins and branches are never touched: they are what keeps work. What was made for an attempt alone, and is still there,
+//! is destroyed by its own command.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +12,12 @@ use crate::domain::session::TreeState;
 use crate::domain::time::Timestamp;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::files;
+use crate::os::lock::Held;
 use crate::store;
 use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::tree::Tree;
+use crate::verbs::resource::destroy;
 use crate::verbs::run::find;
 use crate::verbs::{Ctx, tree};
 
@@ -67,7 +70,8 @@ pub fn gc(ctx: &Ctx, request: &GcRequest) -> Result<GcReport> {
         Some(named) => discard(ctx, named, request)?,
         None => None,
     };
-    let mut left = trees(ctx, request.yes)?;
+    let mut left = resources(ctx, request.yes)?;
+    left.extend(trees(ctx, request.yes)?);
     left.extend(unknown(ctx)?);
     left.extend(logs(ctx, request.yes)?);
     let goes = left.iter().any(|one| one.stays.is_none());
@@ -77,6 +81,24 @@ pub fn gc(ctx: &Ctx, request: &GcRequest) -> Result<GcReport> {
         Vec::new()
     };
     Ok(GcReport { left, done: request.yes, pinned, next })
+}
+
+/// What was made for attempts that are over, and is still there or may be: each is tried again.
+fn resources(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
+    let mut left = Vec::new();
+    for row in ctx.read(|read| Ok(store::resource::abandoned(read)?))? {
+        let (run, job) = ctx.read(|read| Ok((store::run::get(read, row.run)?.name, store::job::name(read, row.job)?)))?;
+        if destroy::is_at_work(ctx, &row, &job)? == Held::Held {
+            continue;
+        }
+        let stays = match yes {
+            true => destroy::destroy(ctx, &row)?,
+            false => None,
+        };
+        let what = format!("resource {} of {run}/{job}", row.name);
+        left.push(Leftover { path: destroy::log(ctx, &row)?, what, bytes: 0, stays });
+    }
+    Ok(left)
 }
 
 fn trees(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {

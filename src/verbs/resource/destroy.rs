@@ -51,22 +51,22 @@ pub fn release(ctx: &Ctx, hold: &Hold) -> Result<()> {
     }
 }
 
-/// Destroys a resource here and now; where it is then.
+/// Destroys a resource here and now; why it could not be, if so.
 ///
 /// # Errors
 /// The store or the disk refuses.
-pub fn destroy(ctx: &Ctx, row: &Resource) -> Result<ResourceState> {
+pub fn destroy(ctx: &Ctx, row: &Resource) -> Result<Option<String>> {
     let lock = place(ctx, row)?.lock(ctx)?;
     locked(ctx, row, &lock)
 }
 
 /// The same for whoever holds its lock already.
-pub fn locked(ctx: &Ctx, row: &Resource, lock: &Lock) -> Result<ResourceState> {
+pub fn locked(ctx: &Ctx, row: &Resource, lock: &Lock) -> Result<Option<String>> {
     let row = ctx.read(|read| Ok(store::resource::get(read, row.id)?))?;
     if row.state == ResourceState::Destroyed {
-        return Ok(row.state);
+        return Ok(None);
     }
-    ctx.write("resource", |tx| intend(tx, row.id))?;
+    ctx.write("resource destroy", |tx| intend(tx, row.id))?;
     crate::os::crash::point("resource.destroying");
     carry_out(ctx, &row, row.state.may_be_cut(), lock)
 }
@@ -87,11 +87,11 @@ pub fn begin(ctx: &Ctx, id: i64) -> Result<Begun> {
     if row.tries >= MOST_TRIES {
         ctx.write("resource", |tx| {
             intend(tx, id)?;
-            end(tx, id, Err("whoever was to destroy it died, one after the other"))
+            end(tx, id, Some("whoever was to destroy it died, one after the other"))
         })?;
         return Ok(Begun::Left);
     }
-    ctx.write("resource", |tx| intend(tx, id))?;
+    ctx.write("resource begin", |tx| intend(tx, id))?;
     crate::os::crash::point("resource.begun");
     let mut args = vec![RESOURCE_VERB.into(), id.to_string().into()];
     if row.state.may_be_cut() {
@@ -144,38 +144,40 @@ fn intend(tx: &Writing<'_>, id: i64) -> Result<()> {
 }
 
 /// Runs the command under the lock, and records what it came to.
-fn carry_out(ctx: &Ctx, row: &Resource, was_cut: bool, _lock: &Lock) -> Result<ResourceState> {
+fn carry_out(ctx: &Ctx, row: &Resource, was_cut: bool, _lock: &Lock) -> Result<Option<String>> {
     let (run, job) = ctx.read(|read| Ok((store::run::get(read, row.run)?, store::job::get(read, row.job)?)))?;
     let tmp = Place::of(ctx, row.session, &job.name, row.attempt).tmp();
     if was_cut {
         ending::end_attempt(&tmp);
     }
-    let ran = run_destroy(ctx, &run, &job, row)?;
+    let why = run_destroy(ctx, &run, &job, row)?;
     crate::os::crash::point("resource.gone");
-    if ran.is_ok() {
+    if why.is_none() {
         ending::end_attempt(&tmp);
     }
-    ctx.write("resource", |tx| end(tx, row.id, ran.as_ref().map(|()| ()).map_err(String::as_str)))?;
-    Ok(if ran.is_ok() { ResourceState::Destroyed } else { ResourceState::Left })
+    ctx.write("resource destroyed", |tx| end(tx, row.id, why.as_deref()))?;
+    Ok(why)
 }
 
-fn run_destroy(ctx: &Ctx, run: &Run, job: &Job, row: &Resource) -> Result<std::result::Result<(), String>> {
+fn run_destroy(ctx: &Ctx, run: &Run, job: &Job, row: &Resource) -> Result<Option<String>> {
     if !trust::may_launch(ctx, run) {
-        return Ok(Err("its commands are not trusted any more".to_owned()));
+        return Ok(Some("its commands are not trusted any more".to_owned()));
     }
     // Orders are about work: what was made is given back whatever they say.
     Ok(match command::run(ctx, &Owned { run, job, row }, Part::Destroy, &mut Foreground)? {
-        Ran::Passed => Ok(()),
-        Ran::Failed(why) | Ran::Told(why) => Err(why),
+        Ran::Passed => None,
+        Ran::Failed(why) | Ran::Told(why) => Some(why),
     })
 }
 
-fn end(tx: &Writing<'_>, id: i64, came_to: std::result::Result<(), &str>) -> Result<()> {
+fn end(tx: &Writing<'_>, id: i64, why: Option<&str>) -> Result<()> {
     let row = store::resource::get(tx, id)?;
-    let event = if came_to.is_ok() { ResourceEvent::Vanish } else { ResourceEvent::Leave };
-    store::resource::ended(tx, id, row.state.next(event)?, came_to.err())?;
-    let kind = if came_to.is_ok() { EventType::EphemeralDestroyed } else { EventType::EphemeralLeft };
-    let body = json!({"attempt": row.attempt, "resource": row.name, "tries": row.tries, "why": came_to.err()});
+    let (event, kind) = match why {
+        None => (ResourceEvent::Vanish, EventType::EphemeralDestroyed),
+        Some(_) => (ResourceEvent::Leave, EventType::EphemeralLeft),
+    };
+    store::resource::ended(tx, id, row.state.next(event)?, why)?;
+    let body = json!({"attempt": row.attempt, "resource": row.name, "tries": row.tries, "why": why});
     tell(tx, kind, &store::job::get(tx, row.job)?, &body)
 }
 

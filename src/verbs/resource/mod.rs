@@ -59,7 +59,7 @@ pub fn prepare(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Prepar
     for (part, kind) in [(Part::Create, EventType::EphemeralCreated), (Part::Check, EventType::EphemeralChecked)] {
         let ran = command::run(ctx, &owned, part, runner)?;
         crate::os::crash::point(if part == Part::Create { "resource.made" } else { "resource.checked" });
-        ctx.write("resource", |tx| {
+        ctx.write(&format!("resource {part}"), |tx| {
             let body = json!({"attempt": row.attempt, "resource": row.name, "result": ran.word()});
             tell(tx, kind, &hold.job, &body)?;
             if part == Part::Check && ran == Ran::Passed {
