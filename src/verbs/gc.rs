@@ -87,7 +87,8 @@ pub fn gc(ctx: &Ctx, request: &GcRequest) -> Result<GcReport> {
 fn resources(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
     let mut left = Vec::new();
     for row in ctx.read(|read| Ok(store::resource::abandoned(read)?))? {
-        let (run, job) = ctx.read(|read| Ok((store::run::get(read, row.run)?.name, store::job::name(read, row.job)?)))?;
+        let (run, job) =
+            ctx.read(|read| Ok((store::run::get(read, row.run)?.name, store::job::name(read, row.job)?)))?;
         if destroy::is_at_work(ctx, &row, &job)? == Held::Held {
             continue;
         }

@@ -84,7 +84,16 @@ fn rechain(store: &Connection) {
     while let Some(row) = rows.next().unwrap() {
         let text = |at: usize| row.get::<_, String>(at).unwrap();
         let number = |at: usize| row.get::<_, Option<i64>>(at).unwrap();
-        story.push((number(0).unwrap(), number(1).unwrap(), number(2), number(3), number(4), text(5), text(6), text(7)));
+        story.push((
+            number(0).unwrap(),
+            number(1).unwrap(),
+            number(2),
+            number(3),
+            number(4),
+            text(5),
+            text(6),
+            text(7),
+        ));
     }
     let mut previous = GENESIS.to_vec();
     for (index, (old, at, run, job, session, kind, principal, body)) in story.iter().enumerate() {
@@ -130,9 +139,7 @@ const OF: &str = "job_id = (SELECT id FROM job WHERE name = ";
 /// Each lie, with the rules that find it; what a rule looks at may be what another needs.
 fn lies() -> Vec<(&'static str, String)> {
     let of = |job: &str| format!("{OF}'{job}')");
-    let snapshot = |path: &str, value: &str| {
-        format!("UPDATE snapshot SET body = json_set(body, '{path}', {value})")
-    };
+    let snapshot = |path: &str, value: &str| format!("UPDATE snapshot SET body = json_set(body, '{path}', {value})");
     let newest = "id = (SELECT max(id) FROM verdict)";
     vec![
         ("step_illegal", behind(("type = 'job.acked'", 1), "job.acked", "{\"attempt\":1}", true)),
@@ -180,10 +187,7 @@ fn lies() -> Vec<(&'static str, String)> {
             ),
         ),
         ("person_unknown", format!("UPDATE gate SET how = 'a lane' WHERE {}", of("ship"))),
-        (
-            "landing_ungated",
-            format!("UPDATE landing SET gate_id = (SELECT id FROM gate WHERE {})", of("ship")),
-        ),
+        ("landing_ungated", format!("UPDATE landing SET gate_id = (SELECT id FROM gate WHERE {})", of("ship"))),
         (
             "reject_ignored",
             format!(
@@ -214,7 +218,10 @@ fn lies() -> Vec<(&'static str, String)> {
         ("launches_passed", "UPDATE run SET launches = 1000".to_owned()),
         (
             "seal_unproven",
-            format!("UPDATE attempt SET answer = json_set(answer, '$.summary', 'else') WHERE number = 3 AND {}", of("draft")),
+            format!(
+                "UPDATE attempt SET answer = json_set(answer, '$.summary', 'else') WHERE number = 3 AND {}",
+                of("draft")
+            ),
         ),
         ("verify_missing", "UPDATE execution SET exit_code = 1 WHERE kind = 'verify'".to_owned()),
         ("branch_broken", "UPDATE change SET tip_before = 'elsewhere' WHERE attempt = 2".to_owned()),

@@ -11,6 +11,7 @@ fn one(keys: &str) -> TestRepo {
 fn with_mode(mode: &str, keys: &str) -> TestRepo {
     let repo = TestRepo::new();
     let ephemeral = repo.ephemeral();
+    let keys = keys.replace("THINGS", repo.things().to_str().unwrap());
     let text = format!(
         "[lanes.script]\ncommand = \"@agent\"\nmode = \"{mode}\"\ntimeout = \"50s\"\n[[jobs]]\nid = \"try\"\n\
          role = \"author\"\nlane = \"script\"\ntree = \"none\"\n{keys}\n{ephemeral}\n"
@@ -27,8 +28,6 @@ fn uses(repo: &TestRepo) -> String {
 #[test]
 fn a_resource_is_there_for_its_agent_and_its_verification_and_gone_with_the_seal() {
     let repo = one("verify = [[\"sh\", \"-c\", \"test -d THINGS/there/$STRIATUM_RESOURCE\"]]");
-    let text = repo.read(".striatum/workflows/w.toml").replace("THINGS", repo.things().to_str().unwrap());
-    repo.workflow("w", &text);
     repo.agent("try", &format!("{}; hold on; complete", uses(&repo)));
     repo.start("w");
     let driver = repo.spawn(&["run", "drive"]);
@@ -153,8 +152,6 @@ fn commands_that_are_not_trusted_any_more_destroy_nothing() {
 #[test]
 fn a_resource_that_is_a_process_outlives_commands_and_agent_and_ends_with_its_attempt() {
     let repo = one("verify = [[\"sh\", \"-c\", \"kill -0 $(cat THINGS/there/$STRIATUM_RESOURCE/pid)\"]]");
-    let text = repo.read(".striatum/workflows/w.toml").replace("THINGS", repo.things().to_str().unwrap());
-    repo.workflow("w", &text);
     repo.thing("lives", true);
     let pid = format!("$(cat {}/there/$STRIATUM_RESOURCE/pid)", repo.things().display());
     repo.agent("try", &format!("until kill -0 {pid}; do sleep 0.02; done; effect sees {pid}; complete"));
@@ -208,14 +205,14 @@ fn an_answer_is_refused_while_something_made_for_its_attempt_is_open() {
     worker.work(&["ack"]).ok();
     // Another one of the same attempt, which nobody gives back.
     let columns = "run_id, job_id, attempt, session_id, maker, state, tries, made_at";
-    let twin = format!(
-        "UPDATE sqlite_sequence SET seq = 50 WHERE name = 'resource';
-         INSERT INTO resource (id, name, {columns}) SELECT 0, 'db-twin', {columns} FROM resource"
-    );
-    crate::support::connect(&repo.db()).execute_batch(&twin).unwrap();
+    let twin = format!("INSERT INTO resource (id, name, {columns}) SELECT 0, 'db-twin', {columns} FROM resource");
+    rusqlite::Connection::open(repo.db()).unwrap().execute(&twin, ()).unwrap();
     worker.work(&["complete"]).refused(5, "still_held");
     assert_eq!(repo.job_state("try"), "running");
-    crate::support::connect(&repo.db()).execute("UPDATE resource SET state = 'destroyed' WHERE id = 0", ()).unwrap();
+    rusqlite::Connection::open(repo.db())
+        .unwrap()
+        .execute("UPDATE resource SET state = 'destroyed' WHERE id = 0", ())
+        .unwrap();
     worker.work(&["complete"]).ok();
     assert_eq!(repo.job_state("try"), "completed");
 }
@@ -272,7 +269,7 @@ fn what_another_run_made_is_never_touched() {
 fn its_commands_can_not_name_what_is_not_there_yet() {
     let repo = one("");
     let text = repo.read(".striatum/workflows/w.toml").replacen("${resource}", "${packet_file}", 1);
-    repo.workflow("w", &text);
+    repo.write(".striatum/workflows/w.toml", text);
     let refused = repo.striatum(&["workflow", "validate", "w"]);
     assert_ne!(refused.code, 0, "{refused}");
     assert!(refused.stderr.contains("unknown template `${packet_file}`"), "{refused}");

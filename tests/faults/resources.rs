@@ -141,7 +141,7 @@ fn nobody_drives_any_more_and_gc_destroys_what_a_dead_worker_had() {
     let repo = told("oneshot");
     repo.thing("waits-create", true);
     repo.start("w");
-    let worker = repo.register("author", "script");
+    let worker = repo.register("author", "script").sharing_process();
     let mut claim = repo.spawn_command(worker.command(&["claim"]));
     wait_until("it is being made", || repo.asked() == ["create 1"]);
     claim.kill();
@@ -156,25 +156,23 @@ fn nobody_drives_any_more_and_gc_destroys_what_a_dead_worker_had() {
 }
 
 #[test]
-fn one_process_after_the_other_dies_over_it_and_it_is_listed() {
+fn one_that_kills_whoever_destroys_it_is_left_to_a_person() {
     let repo = told("oneshot");
     let run = repo.start("w");
-    repo.agent("try.1", "hold work; complete");
-    let mut driver = repo.spawn(&["run", "drive", "--interval", "200ms"]);
-    wait_until("its agent works", || repo.notes().iter().any(|note| note.word == "holds work"));
-    let helper: i32 = repo.one("SELECT pid FROM supervisor WHERE state = 'attached'", ());
-    driver.kill();
-    kill(helper);
-    kill(repo.agent_pid("try").unwrap());
+    repo.thing("waits-create", true);
+    let driver = repo.spawn(&["run", "drive", "--interval", "200ms"]);
+    wait_until("it is being made", || repo.asked() == ["create 1"]);
     // As three that died over it would have left it.
-    let sql = "UPDATE resource SET tries = 3, state = 'destroying'";
-    crate::support::connect(&repo.db()).execute(sql, ()).unwrap();
-    crate::support::connect(&repo.db())
-        .execute("UPDATE session SET state = 'active'", ())
-        .unwrap();
-    drive_on(&repo);
-    let _ = run;
-    repo.check_nobody_left();
+    let store = rusqlite::Connection::open(repo.db()).unwrap();
+    store.execute("UPDATE resource SET tries = 3", ()).unwrap();
+    kill(repo.one("SELECT pid FROM supervisor WHERE state = 'attached'", ()));
+    wait_until("it is left", || repo.count("resource WHERE state = 'left'") == 1);
+    repo.thing("waits-create", false);
+    driver.wait().ok();
+    assert_eq!(repo.run_state(&run), "completed");
+    let inbox = repo.striatum(&["inbox"]).ok().stdout;
+    assert!(inbox.contains("could not be destroyed: whoever was to destroy it died"), "{inbox}");
     repo.striatum(&["gc", "--yes"]).ok();
     repo.check_nothing_there();
+    repo.check_completed(&run);
 }

@@ -16,11 +16,11 @@ use crate::error::{Code, Error, Result};
 use crate::os::process::{Identity, carriers};
 use crate::store;
 use crate::store::resource::{NewResource, Resource};
-use crate::verbs::{Ctx, person};
 use crate::verbs::flow::tell;
 use crate::verbs::session::new_token;
 use crate::verbs::settle::verify::Runner;
 use crate::verbs::work::hold::Hold;
+use crate::verbs::{Ctx, person};
 use command::{Owned, Place, Ran};
 
 /// What became of making ready.

@@ -12,9 +12,9 @@ use crate::os::env::{LaneEnvironment, lane_environment};
 use crate::os::layout::Attempt as Folder;
 use crate::store::run::Run;
 use crate::store::session::Session;
-use crate::verbs::{Ctx, resource};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::Laid;
+use crate::verbs::{Ctx, resource};
 
 /// Longest argument the kernel takes with room to spare, in bytes.
 const LONGEST_ARGUMENT: usize = 120 * 1024;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use std::rc::Rc;
 
+use super::ending::Spared;
 use super::environment::{self, Seat};
 use super::host::{Host, Onward, onward};
 use super::orders::Order;
 use super::wait::{self, Watched};
-use super::ending::Spared;
 use super::{confinement, ending};
 use serde_json::json;
 
@@ -224,8 +224,11 @@ fn end_tree(host: &Host<'_>, hold: &Hold, launched: &Launched, watched: &Watched
         let exit = launched.process.reap().ok().flatten();
         let agent = launched.process.identity();
         let spare = resource::processes(&host.ctx, hold);
-        let leftovers =
-            if ending::has_leftovers() { ending::end_leftovers(&host.ctx, hold.session.id, agent, spare) } else { None };
+        let leftovers = if ending::has_leftovers() {
+            ending::end_leftovers(&host.ctx, hold.session.id, agent, spare)
+        } else {
+            None
+        };
         return (exit, leftovers);
     }
     let grace = hold.run.spec.limits.grace_ms;

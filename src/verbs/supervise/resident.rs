@@ -8,9 +8,9 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
+use super::ending::Spared;
 use super::host::{self, Host};
 use super::inbox::Desk;
-use super::ending::Spared;
 use super::orders::Order;
 use super::{confinement, ending, environment, life};
 use crate::domain::frozen::{LaneSpec, LaneStdin as Wanted};

@@ -41,7 +41,8 @@ fn resources(ctx: &Ctx) -> Result<Check> {
     let rows = ctx.read(|read| Ok(store::resource::abandoned(read)?))?;
     let mut findings = Vec::new();
     for row in &rows {
-        let (run, job) = ctx.read(|read| Ok((store::run::get(read, row.run)?.name, store::job::name(read, row.job)?)))?;
+        let (run, job) =
+            ctx.read(|read| Ok((store::run::get(read, row.run)?.name, store::job::name(read, row.job)?)))?;
         if destroy::is_at_work(ctx, row, &job)? == Held::Held {
             continue;
         }
