@@ -86,7 +86,7 @@ CREATE INDEX job_tried ON job (run_id)
   WHERE settled = 0 AND (strikes > 0 OR requeues > 0 OR revisions > 0);         -- the tries that open jobs have used
 CREATE INDEX job_place ON job (run_id, position);                               -- the first jobs of a run, in the order of the workflow
 CREATE INDEX job_open ON job (run_id) WHERE settled = 0;                        -- "is anything left?"
-CREATE INDEX job_state ON job (run_id, state, unmet);                           -- in one state; counts; gates to open, held jobs
+CREATE INDEX job_state ON job (run_id, state, unmet, settled);                  -- in one state; counts; gates to open, held jobs
 CREATE INDEX job_reviews ON job (reviews) WHERE reviews IS NOT NULL;            -- the panel of a job
 
 -- An edge: `job_id` needs `needs_id`.
@@ -111,7 +111,7 @@ CREATE TABLE attempt (
   settles INTEGER NOT NULL,                       -- settle tries of a loop agent
   outcome TEXT CHECK (outcome IN ('sealed', 'failed', 'unsealed', 'timed_out', 'idle', 'verify_failed', 'scope_failed',
     'invalid_result', 'lost', 'never_started', 'conflict', 'unavailable', 'interrupted', 'environment', 'blocked',
-    'needs_context', 'unknown_outcome', 'reopened', 'canceled')),    -- how it ended; none while open
+    'needs_context', 'unknown_outcome', 'plan_disagrees', 'reopened', 'canceled')),    -- how it ended; none while open
   detail TEXT,                                    -- one line about the outcome
   queued_at INTEGER NOT NULL,                     -- when enqueued
   claimed_at INTEGER,                             -- when claimed

@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "cli/agreement.rs"]
+mod agreement;
 #[path = "cli/answer.rs"]
 mod answer;
 #[path = "cli/audit.rs"]
@@ -14,8 +16,12 @@ mod await_work;
 mod breakers;
 #[path = "cli/causes.rs"]
 mod causes;
+#[path = "model/simulation/chance.rs"]
+mod chance;
 #[path = "cli/check.rs"]
 mod check;
+#[path = "cli/closed_list.rs"]
+mod closed_list;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/diff.rs"]
@@ -72,6 +78,8 @@ mod status;
 mod supervise;
 #[path = "cli/take.rs"]
 mod take;
+#[path = "cli/tool_hook.rs"]
+mod tool_hook;
 #[path = "cli/tree.rs"]
 mod tree;
 #[path = "cli/trespass.rs"]

@@ -7,5 +7,7 @@ mod lively;
 mod reconcile;
 #[path = "model/scope.rs"]
 mod scope;
+#[path = "model/simulation.rs"]
+mod simulation;
 #[path = "model/workflow.rs"]
 mod workflow;

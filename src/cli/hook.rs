@@ -9,16 +9,23 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use super::Globals;
 use super::call::Session;
 use super::output::{Output, complain};
 use crate::error::Result;
 use crate::verbs::hook::install::{
     Became, HookLine, HooksReport, InstallRequest, PrintReport, PrintRequest, UninstallRequest,
 };
-use crate::verbs::hook::{self, Said, Surroundings};
+use crate::verbs::hook::{self, Lane, Said, Surroundings};
 
 /// What git needs is said by this code; the scripts let every other one pass.
 const REFUSED: u8 = 1;
+
+/// What stops a client's tool.
+const STOPPED: u8 = 2;
+
+/// The longest announcement that is read; what is cut off can't be read, and refuses in a lane.
+const LONGEST_CALL: u64 = 16 * 1024 * 1024;
 
 /// The longest list of references that is read from a push.
 const LONGEST: u64 = 64 * 1024 * 1024;
@@ -47,6 +54,8 @@ pub enum Hook {
         /// The file with the message
         file: PathBuf,
     },
+    /// Called by an agent's client before it uses a tool: judge what it would write
+    PreToolUse,
     /// Called by git: keep a run's branches and pins in this repository
     PrePush {
         /// The remote's name and address, as git tells them
@@ -64,6 +73,7 @@ impl Hook {
             Hook::Print { hook } => output.report(&session.call(&PrintRequest { hook })?, printed),
             Hook::PreCommit => return Ok(say(&hook::pre_commit(&surroundings()))),
             Hook::CommitMsg { file } => return Ok(say(&hook::commit_msg(&surroundings(), &file))),
+            Hook::PreToolUse => return Ok(answered(&announced())),
             Hook::PrePush { .. } => return Ok(say(&pushed())),
         }
         Ok(0)
@@ -76,6 +86,9 @@ pub fn called(words: &[OsString]) -> Option<ExitCode> {
     if word(0) != Some("hook") {
         return None;
     }
+    if word(1) == Some("pre-tool-use") && words.len() == 2 {
+        return Some(ExitCode::from(answered(&announced())));
+    }
     let said = match (word(1)?, words.len()) {
         ("pre-commit", 2) => hook::pre_commit(&surroundings()),
         ("commit-msg", 3) if !word(2).is_some_and(|file| file.starts_with('-')) => {
@@ -85,6 +98,27 @@ pub fn called(words: &[OsString]) -> Option<ExitCode> {
         _ => return None,
     };
     Some(ExitCode::from(say(&said)))
+}
+
+fn announced() -> Said {
+    let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let lane = Lane {
+        cwd: std::env::current_dir().unwrap_or_default(),
+        tree: path("STRIATUM_TREE"),
+        scratch: path("STRIATUM_SCRATCH"),
+    };
+    let mut call = Vec::new();
+    match std::io::stdin().lock().take(LONGEST_CALL).read_to_end(&mut call) {
+        Ok(_) => hook::pre_tool_use(&lane, &call, &mut |request| Session::new(Globals::default()).call(request)),
+        Err(error) => {
+            Said { refuses: lane.tree.is_some(), text: format!("striatum: the call can't be read: {error}\n") }
+        }
+    }
+}
+
+/// Clients stop a tool for this code alone; every other one lets it through.
+fn answered(said: &Said) -> u8 {
+    if say(said) == 0 { 0 } else { STOPPED }
 }
 
 fn pushed() -> Said {

@@ -160,6 +160,8 @@ word_enum! {
         NextRefused "next.refused",
         /// A limit was reached.
         BreakerTripped "breaker.tripped",
+        /// What was planned and what is there disagree; nothing was launched.
+        PlanDisagreed "plan.disagreed",
         /// Nothing drives the run any more, and lanes work.
         DriverEnded "driver.ended",
         /// The command of `[notify]` was given an occasion.

@@ -173,6 +173,8 @@ word_enum! {
         NeedsContext "needs_context",
         /// Its holder is gone, and its effects reach outside: nobody knows what it did.
         UnknownOutcome "unknown_outcome",
+        /// The plan and the world disagree: it was not launched.
+        PlanDisagrees "plan_disagrees",
         /// Something upstream, or a panel, made it void.
         Reopened "reopened",
         /// The run ended.
@@ -208,7 +210,11 @@ impl Outcome {
             | Outcome::InvalidResult => Cost::Strike,
             Outcome::Lost | Outcome::NeverStarted | Outcome::Conflict => Cost::Requeue,
             Outcome::Unavailable | Outcome::Interrupted | Outcome::Reopened => Cost::Free,
-            Outcome::Environment | Outcome::Blocked | Outcome::NeedsContext | Outcome::UnknownOutcome => Cost::Person,
+            Outcome::Environment
+            | Outcome::Blocked
+            | Outcome::NeedsContext
+            | Outcome::PlanDisagrees
+            | Outcome::UnknownOutcome => Cost::Person,
             Outcome::Sealed | Outcome::Canceled => Cost::Final,
         }
     }
@@ -248,6 +254,7 @@ pub fn aftermath(outcome: Outcome, tries: Tries) -> Aftermath {
         Cost::Strike | Cost::Requeue | Cost::Free => Aftermath::Again,
         Cost::Person => Aftermath::Person(match outcome {
             Outcome::Environment => Cause::Environment,
+            Outcome::PlanDisagrees => Cause::PlanDisagrees,
             Outcome::NeedsContext => Cause::NeedsContext,
             Outcome::UnknownOutcome => Cause::UnknownOutcome,
             _ => Cause::AgentBlocked,
@@ -405,6 +412,16 @@ mod tests {
         assert_eq!(aftermath(Outcome::Unavailable, tries), Aftermath::Again);
         assert_eq!(aftermath(Outcome::Lost, Tries { requeues: 2, ..tries }), Aftermath::OutOfTries(Cause::Requeues));
         assert_eq!(aftermath(Outcome::NeedsContext, tries), Aftermath::Person(Cause::NeedsContext));
+    }
+
+    #[test]
+    fn the_list_of_causes_is_closed_and_each_says_what_it_is_and_what_ends_it() {
+        let mut text = String::new();
+        for cause in Cause::ALL {
+            let kind = if cause.is_mere_waiting() { "waiting" } else { "broken" };
+            text.push_str(&format!("{cause:<16} {kind:<8} {}\n", cause.ended_by().join(" | ")));
+        }
+        insta::assert_snapshot!("cause_table", text);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod session;
 pub mod shim;
 pub mod template;
 pub mod time;
+pub mod tool_call;
 pub mod trailer;
 pub mod verdict;
 pub mod word;

@@ -493,14 +493,19 @@ fn is_moving(world: &World, now: &Moment, plan: &Plan) -> bool {
     in_flight || will_move(plan) || !world.stale.is_empty() || waits_for_author(world, plan) || is_cooling(world, plan)
 }
 
-/// A fresh reviewer waits for an author that somebody else drives: it works, or runs out.
+/// A fresh reviewer waits for an author that ends by itself: somebody else drives it, or it is told to end.
 fn waits_for_author(world: &World, plan: &Plan) -> bool {
-    plan.surfaced.iter().any(|told| match told {
-        Surfaced::FreshBlocked { author, .. } => {
-            world.sessions.iter().any(|session| session.id == *author && session.deadline.is_some())
-        }
-        _ => false,
-    })
+    let is_ended = |id: SessionId| {
+        plan.actions.iter().any(|action| match action {
+            Action::StopLane { session, .. } | Action::CloseSession { session, .. } => *session == id,
+            _ => false,
+        })
+    };
+    let ends = |id: SessionId| {
+        let mut sessions = world.sessions.iter();
+        is_ended(id) || sessions.any(|session| session.id == id && (session.deadline.is_some() || session.is_stopping))
+    };
+    plan.surfaced.iter().any(|told| matches!(told, Surfaced::FreshBlocked { author, .. } if ends(*author)))
 }
 
 /// The plan itself sets something going.

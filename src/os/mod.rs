@@ -67,7 +67,39 @@ pub fn user_id() -> u32 {
 pub fn user_name() -> &'static str {
     static NAME: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     NAME.get_or_init(|| {
-        let uid = nix::unistd::geteuid();
-        nix::unistd::User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
+        let uid = nix::unistd::geteuid().as_raw();
+        let listed = std::fs::read_to_string("/etc/passwd").ok().and_then(|text| listed(&text, uid));
+        listed.or_else(directory_name).unwrap_or_else(|| uid.to_string())
     })
+}
+
+/// The name of a user in the text of a `passwd` file.
+fn listed(text: &str, uid: u32) -> Option<String> {
+    text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    })
+}
+
+/// The user's name as the directory of the machine tells it, asked by a process: what the C library would load for it
+/// does not fit into a program that has the C library inside.
+fn directory_name() -> Option<String> {
+    let answer = std::process::Command::new("id").arg("-un").stdin(std::process::Stdio::null()).output().ok()?;
+    let name = String::from_utf8(answer.stdout).ok()?.trim().to_owned();
+    (answer.status.success() && !name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    #[test]
+    fn a_user_is_found_by_number_and_by_nothing_else() {
+        let text = "# users\nroot:x:0:0:root:/root:/bin/sh\nann:x:1000:1000:0:/home/ann:/bin/sh\n+::::::\n:x:7::::\n";
+        assert_eq!(listed(text, 0).as_deref(), Some("root"));
+        assert_eq!(listed(text, 1000).as_deref(), Some("ann"));
+        assert_eq!(listed(text, 7), None);
+        assert_eq!(listed(text, 1), None);
+    }
 }

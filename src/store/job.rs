@@ -170,15 +170,6 @@ pub fn busy_lines(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const COUNTS: &str = "SELECT state, count(*) FROM job WHERE run_id = :run GROUP BY state";
-
-/// How many jobs are in each state.
-pub fn counts(read: &Connection, run: RunId) -> StoreResult<Vec<(JobState, u32)>> {
-    let mut statement = read.prepare_cached(COUNTS)?;
-    let rows = statement.query_map(named_params! {":run": run}, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
 const IN_STATE: &str = "SELECT * FROM job WHERE run_id = :run AND state = :state ORDER BY id LIMIT :limit";
 
 /// Jobs in one state, oldest first.
@@ -235,17 +226,6 @@ pub fn gates_due(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<J
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const TRIED: &str = "SELECT * FROM job INDEXED BY job_tried
-  WHERE run_id = :run AND settled = 0 AND (strikes > 0 OR requeues > 0 OR revisions > 0)
-  ORDER BY strikes DESC, requeues DESC, position LIMIT :limit";
-
-/// Open jobs that have used some of their tries, the worst first.
-pub fn tried(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> {
-    let mut statement = read.prepare_cached(TRIED)?;
-    let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
 const OF_RUN: &str = "SELECT * FROM job WHERE run_id = :run ORDER BY position LIMIT :limit";
 
 /// The jobs of a run with their frozen text, in the order of the workflow.
@@ -272,29 +252,6 @@ pub fn open(read: &Connection, run: RunId, limit: u32) -> StoreResult<Vec<Job>> 
     let mut statement = read.prepare_cached(OPEN)?;
     let rows = statement.query_map(named_params! {":run": run, ":limit": limit}, job_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// What may keep a run from going on by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Obstacles {
-    /// Some job is stale, failed, or waits for a person.
-    pub is_stuck: bool,
-    /// Some job waits though its needs are settled.
-    pub is_kept: bool,
-    /// Some gate is open.
-    pub has_gates: bool,
-}
-
-const OBSTACLES: &str = "SELECT
-    EXISTS (SELECT 1 FROM job WHERE run_id = :run AND state IN ('stale', 'waiting_human', 'failed')),
-    EXISTS (SELECT 1 FROM job WHERE run_id = :run AND state = 'waiting' AND unmet = 0),
-    EXISTS (SELECT 1 FROM gate WHERE run_id = :run AND state = 'pending')";
-
-/// Whether there is anything to look at beside the queue: mostly there is not.
-pub fn obstacles(read: &Connection, run: RunId) -> StoreResult<Obstacles> {
-    Ok(read.prepare_cached(OBSTACLES)?.query_row(named_params! {":run": run}, |row| {
-        Ok(Obstacles { is_stuck: row.get(0)?, is_kept: row.get(1)?, has_gates: row.get(2)? })
-    })?)
 }
 
 const KEPT: &str = "SELECT * FROM job WHERE run_id = :run AND state = 'waiting' AND unmet = 0 ORDER BY id LIMIT :limit";

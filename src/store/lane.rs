@@ -1,6 +1,6 @@
 //! The `lane` table: what is known of a lane over all runs.
 
-use rusqlite::{Connection, OptionalExtension, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::{StoreResult, Writing};
 use crate::domain::time::{Moment, Timestamp};
@@ -20,24 +20,21 @@ pub struct LaneRow {
     pub cooling_step: u32,
 }
 
+const ALL: &str = "SELECT * FROM lane";
+
+/// Every lane of which anything is known, by name. A lane is a name that somebody chose: there are few.
+pub fn all(read: &Connection) -> StoreResult<Vec<(String, LaneRow)>> {
+    let mut statement = read.prepare_cached(ALL)?;
+    let rows = statement.query_map([], |row| Ok((row.get("name")?, lane_row(row)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const GET: &str = "SELECT * FROM lane WHERE name = :name";
 
 /// What is known of a lane; nothing is known of most.
 pub fn get(read: &Connection, name: &str) -> StoreResult<LaneRow> {
-    let row = read.prepare_cached(GET)?.query_row(named_params! {":name": name}, |row| {
-        Ok(LaneRow {
-            parked_at: row.get("parked_at")?,
-            parked_reason: row.get("parked_reason")?,
-            cooling_until: super::moment(row, "cooling_boot", "cooling_ms")?,
-            cooling_since: super::moment(row, "cooling_since_boot", "cooling_since_ms")?,
-            cooling_step: row.get("cooling_step")?,
-        })
-    });
-    Ok(row.optional()?.unwrap_or_default())
+    Ok(read.prepare_cached(GET)?.query_row(named_params! {":name": name}, lane_row).optional()?.unwrap_or_default())
 }
-
-const PARKED: &str =
-    "SELECT name, parked_at, parked_reason FROM lane WHERE parked_at IS NOT NULL ORDER BY parked_at DESC";
 
 /// A lane that gets no launches until a person resumes it.
 #[derive(Clone, Debug)]
@@ -52,11 +49,12 @@ pub struct ParkedLane {
 
 /// Every parked lane, newest first.
 pub fn parked(read: &Connection) -> StoreResult<Vec<ParkedLane>> {
-    let mut statement = read.prepare_cached(PARKED)?;
-    let rows = statement.query_map([], |row| {
-        Ok(ParkedLane { name: row.get("name")?, at: row.get("parked_at")?, reason: row.get("parked_reason")? })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let lanes = all(read)?.into_iter();
+    let mut parked: Vec<ParkedLane> = lanes
+        .filter_map(|(name, row)| Some(ParkedLane { name, at: row.parked_at?, reason: row.parked_reason }))
+        .collect();
+    parked.sort_by_key(|lane| std::cmp::Reverse(lane.at));
+    Ok(parked)
 }
 
 const NAMES: &str = "SELECT name FROM lane ORDER BY name";
@@ -86,4 +84,14 @@ pub fn put(tx: &Writing<'_>, name: &str, row: &LaneRow) -> StoreResult<()> {
         ":since_boot": boot(&row.cooling_since), ":since_ms": ms(&row.cooling_since), ":step": row.cooling_step,
     })?;
     Ok(())
+}
+
+fn lane_row(row: &Row<'_>) -> rusqlite::Result<LaneRow> {
+    Ok(LaneRow {
+        parked_at: row.get("parked_at")?,
+        parked_reason: row.get("parked_reason")?,
+        cooling_until: super::moment(row, "cooling_boot", "cooling_ms")?,
+        cooling_since: super::moment(row, "cooling_since_boot", "cooling_since_ms")?,
+        cooling_step: row.get("cooling_step")?,
+    })
 }

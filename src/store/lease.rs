@@ -88,6 +88,33 @@ pub fn active_of_run(read: &Connection, run: RunId) -> StoreResult<Vec<Lease>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// An active lease, as a look at the run sees it.
+#[derive(Clone, Debug)]
+pub struct Hold {
+    /// The lease.
+    pub lease: LeaseId,
+    /// Who holds it.
+    pub session: SessionId,
+    /// The job's name.
+    pub name: String,
+    /// Until when; none while a held lock protects it.
+    pub deadline: Option<Moment>,
+}
+
+const HOLDS: &str = "SELECT lease.id, lease.session_id, job.name, lease.deadline_boot, lease.deadline_ms
+  FROM lease JOIN job ON job.id = lease.job_id
+  WHERE lease.run_id = :run AND lease.state = 'active' ORDER BY lease.id";
+
+/// What is held in a run, oldest first.
+pub fn holds(read: &Connection, run: RunId) -> StoreResult<Vec<Hold>> {
+    let mut statement = read.prepare_cached(HOLDS)?;
+    let rows = statement.query_map(named_params! {":run": run}, |row| {
+        let deadline = super::moment(row, "deadline_boot", "deadline_ms")?;
+        Ok(Hold { lease: row.get(0)?, session: row.get(1)?, name: row.get(2)?, deadline })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// A held job with who works on it.
 #[derive(Clone, Debug)]
 pub struct Flight {

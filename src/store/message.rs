@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
 
 use super::{StoreResult, Writing};
 use crate::domain::id::{JobId, MessageId, RunId, SessionId};
-use crate::domain::session::MessageState;
+use crate::domain::session::{ExecutionState, MessageState};
 use crate::domain::time::{Moment, Timestamp};
 
 /// A row of `message`.
@@ -104,6 +104,32 @@ pub fn held(read: &Connection, session: SessionId) -> StoreResult<Option<Message
     Ok(read.prepare_cached(HELD)?.query_row(named_params! {":session": session}, message_row).optional()?)
 }
 
+/// What a session holds, as a look at the run sees it.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    /// The job.
+    pub job: JobId,
+    /// Its name.
+    pub name: String,
+    /// Which try.
+    pub attempt: u32,
+    /// How far its agent came; none before there is one.
+    pub agent: Option<ExecutionState>,
+}
+
+const HOLDING: &str = "SELECT message.job_id, job.name, message.attempt, execution.state
+  FROM message JOIN job ON job.id = message.job_id
+    LEFT JOIN execution ON execution.job_id = message.job_id AND execution.attempt = message.attempt
+      AND execution.kind = 'agent'
+  WHERE message.session_id = :session AND message.state IN ('claimed', 'acked') LIMIT 1";
+
+/// What a session holds, with its name and its agent.
+pub fn holding(read: &Connection, session: SessionId) -> StoreResult<Option<Holding>> {
+    let holding =
+        |row: &Row<'_>| Ok(Holding { job: row.get(0)?, name: row.get(1)?, attempt: row.get(2)?, agent: row.get(3)? });
+    Ok(read.prepare_cached(HOLDING)?.query_row(named_params! {":session": session}, holding).optional()?)
+}
+
 const LIVE_IN_SLOT: &str = "SELECT count(*) FROM (SELECT 1 FROM message WHERE run_id = :run AND role = :role
     AND lane = :lane AND state = 'pending' LIMIT :most)";
 
@@ -196,6 +222,8 @@ pub fn pending(read: &Connection, run: RunId, role: &str, lane: Option<&str>, li
 pub struct Offered {
     /// What it offers.
     pub job: JobId,
+    /// The job's name.
+    pub name: String,
     /// Which try.
     pub attempt: u32,
     /// Only for a session that holds nothing upstream.
@@ -204,8 +232,11 @@ pub struct Offered {
     pub not_before: Option<Moment>,
 }
 
-const OFFERS: &str = "SELECT job_id, attempt, fresh, not_before_boot, not_before_ms FROM message
-  WHERE run_id = :run AND role = :role AND lane = :lane AND state = 'pending' ORDER BY id LIMIT :limit";
+const OFFERS: &str = "SELECT message.job_id, message.attempt, message.fresh, message.not_before_boot,
+    message.not_before_ms, job.name
+  FROM message JOIN job ON job.id = message.job_id
+  WHERE message.run_id = :run AND message.role = :role AND message.lane = :lane AND message.state = 'pending'
+  ORDER BY message.id LIMIT :limit";
 
 /// What is offered to exactly this slot, oldest first, up to a limit.
 pub fn offers(read: &Connection, run: RunId, (role, lane): (&str, &str), limit: u32) -> StoreResult<Vec<Offered>> {
@@ -217,6 +248,7 @@ pub fn offers(read: &Connection, run: RunId, (role, lane): (&str, &str), limit: 
             attempt: row.get(1)?,
             fresh: row.get(2)?,
             not_before: super::moment(row, "not_before_boot", "not_before_ms")?,
+            name: row.get(5)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -27,6 +27,7 @@ pub mod schema;
 pub mod session;
 pub mod snapshot;
 pub mod supervisor;
+pub mod tally;
 pub mod tree;
 pub mod verdict;
 

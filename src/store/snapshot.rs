@@ -2,16 +2,18 @@
 //!
 //! It does not know locks, trust or files; those are the other half.
 
+use super::lane::LaneRow;
+use super::message::Holding;
 use super::run::Run;
 use super::session::Session;
 use super::supervisor::Supervisor;
-use super::{StoreResult, attempt, execution, gate, job, landing, lane, lease, message, resource, session, supervisor};
+use super::{StoreResult, attempt, gate, job, landing, lane, lease, message, resource, session, supervisor, tally};
 use crate::domain::gate::{is_due, tier_of};
-use crate::domain::id::JobId;
 use crate::domain::job::{Cause, JobState, Outcome};
-use crate::domain::session::{ExecutionState, SessionState};
+use crate::domain::session::SessionState;
 use crate::domain::world::{AmbiguousView, GateView, HeldView, JobView, LeaseView, Offer, StaleView};
 use rusqlite::Connection;
+use std::collections::BTreeMap;
 
 /// How many waiting or held jobs are looked at; more change nothing about what a turn can do.
 const LOOK: u32 = 200;
@@ -50,8 +52,8 @@ pub struct SessionRow {
     pub supervisor: Option<Supervisor>,
     /// Helpers that took over after one that died.
     pub recoveries: u32,
-    /// What it holds: the job, its name, the attempt, the agent's execution.
-    pub held: Option<(JobId, String, u32, Option<ExecutionState>)>,
+    /// What it holds.
+    pub held: Option<Holding>,
 }
 
 /// A slot with pending messages.
@@ -65,7 +67,7 @@ pub struct SlotRow {
     /// Pending and held messages.
     pub live: u32,
     /// What is known of the lane.
-    pub known: lane::LaneRow,
+    pub known: LaneRow,
     /// Jobs that the lane holds over all runs.
     pub lane_leases: u32,
 }
@@ -74,7 +76,8 @@ pub struct SlotRow {
 pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Frontier> {
     let slots = message::pending_slots(read, run.id)?;
     let sessions = sessions(read, run)?;
-    let obstacles = job::obstacles(read, run.id)?;
+    let obstacles = tally::obstacles(read, run.id)?;
+    let holds = lease::holds(read, run.id)?;
     Ok(Frontier {
         slots: slot_rows(read, run, &slots, &Crew { sessions: &sessions, launchable })?,
         sessions,
@@ -82,11 +85,11 @@ pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Fr
         stale: if obstacles.is_stuck { stale(read, run)? } else { Vec::new() },
         gates_due: if obstacles.is_kept { gates_due(read, run)? } else { Vec::new() },
         gates: if obstacles.has_gates { gate::views(read, run.id)? } else { Vec::new() },
-        leases: leases(read, run)?,
+        active_leases: u32::try_from(holds.len()).unwrap_or(u32::MAX),
+        leases: holds.into_iter().filter_map(lease_view).collect(),
         resources: resources(read, run)?,
         held: held(read, run, &obstacles)?,
-        has_open_jobs: job::has_open(read, run.id)?,
-        active_leases: lease::count_run(read, run.id)?,
+        has_open_jobs: obstacles.has_open,
     })
 }
 
@@ -96,13 +99,7 @@ fn sessions(read: &Connection, run: &Run) -> StoreResult<Vec<SessionRow>> {
     let mut supervisors = if is_hosted { supervisor::active_of_run(read, run.id)? } else { Vec::new() };
     let mut rows = Vec::new();
     for session in active {
-        let held = match message::held(read, session.id)? {
-            Some(message) => {
-                let agent = execution::agent(read, message.job, message.attempt)?.map(|agent| agent.state);
-                Some((message.job, job::name(read, message.job)?, message.attempt, agent))
-            }
-            None => None,
-        };
+        let held = message::holding(read, session.id)?;
         let supervisor = supervisors
             .iter()
             .position(|supervisor| supervisor.session == session.id)
@@ -130,6 +127,7 @@ fn slot_rows(
 ) -> StoreResult<Vec<SlotRow>> {
     // More messages than these change nothing: that many sessions there are, and that many may be started.
     let most = crew.launchable.max(1).saturating_add(u32::try_from(crew.sessions.len()).unwrap_or(u32::MAX));
+    let known: BTreeMap<String, LaneRow> = lane::all(read)?.into_iter().collect();
     let mut rows = Vec::new();
     for (role, lane) in slots {
         let Some(lane) = lane else { continue };
@@ -144,7 +142,7 @@ fn slot_rows(
             lane: lane.clone(),
             offers: offers.collect::<StoreResult<_>>()?,
             live: u32::try_from(offered.len() + held).unwrap_or(u32::MAX).saturating_add(any),
-            known: lane::get(read, lane)?,
+            known: known.get(lane).cloned().unwrap_or_default(),
             lane_leases: lease::count_lane(read, lane)?,
         });
     }
@@ -169,7 +167,7 @@ fn offer(read: &Connection, message: &message::Offered) -> StoreResult<Offer> {
     });
     Ok(Offer {
         job: message.job,
-        name: job::name(read, message.job)?,
+        name: message.name.clone(),
         attempt: message.attempt,
         is_fresh: message.fresh,
         not_before: message.not_before.clone(),
@@ -208,15 +206,9 @@ fn gates_due(read: &Connection, run: &Run) -> StoreResult<Vec<JobView>> {
     Ok(due.map(|job| JobView { job: job.id, name: job.name }).collect())
 }
 
-fn leases(read: &Connection, run: &Run) -> StoreResult<Vec<LeaseView>> {
-    let mut views = Vec::new();
-    for lease in lease::active_of_run(read, run.id)? {
-        if let Some(deadline) = lease.deadline {
-            let name = job::name(read, lease.job)?;
-            views.push(LeaseView { lease: lease.id, session: lease.session, name, deadline });
-        }
-    }
-    Ok(views)
+fn lease_view(hold: lease::Hold) -> Option<LeaseView> {
+    let lease::Hold { lease, session, name, deadline } = hold;
+    deadline.map(|deadline| LeaseView { lease, session, name, deadline })
 }
 
 fn resources(read: &Connection, run: &Run) -> StoreResult<Vec<(resource::Resource, String)>> {
@@ -228,7 +220,7 @@ fn resources(read: &Connection, run: &Run) -> StoreResult<Vec<(resource::Resourc
     Ok(due)
 }
 
-fn held(read: &Connection, run: &Run, obstacles: &job::Obstacles) -> StoreResult<Vec<HeldView>> {
+fn held(read: &Connection, run: &Run, obstacles: &tally::Obstacles) -> StoreResult<Vec<HeldView>> {
     let cause = |reason: Option<&str>| reason.and_then(|word| word.parse().ok()).unwrap_or(Cause::Other);
     let mut views = Vec::new();
     let states = [JobState::WaitingHuman, JobState::Failed];

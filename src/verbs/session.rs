@@ -318,10 +318,7 @@ pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
 
 /// A session for people.
 pub fn line(read: &Connection, row: Session) -> Result<SessionLine> {
-    let holds = match store::message::held(read, row.id)? {
-        Some(message) => Some(store::job::get(read, message.job)?.name),
-        None => None,
-    };
+    let holds = store::message::holding(read, row.id)?.map(|holding| holding.name);
     Ok(SessionLine {
         session: row.id,
         role: row.role,

@@ -215,6 +215,7 @@ fn lies() -> Vec<(&'static str, String)> {
         ("panel_unmet", format!("UPDATE verdict SET verdict = 'needs_revision' WHERE {newest}")),
         ("tries_passed", snapshot("$.jobs[0].max_strikes", "1")),
         ("revisions_passed", snapshot("$.jobs[1].revisions", "0")),
+        ("budget_passed", behind(("type = 'job.claimed'", -1), "breaker.tripped", "{\"breaker\":\"cost\"}", false)),
         ("launches_passed", "UPDATE run SET launches = 1000".to_owned()),
         (
             "seal_unproven",

@@ -21,11 +21,11 @@ struct Stop {
 }
 
 /// Causes that no run of this version comes to.
-const LATER: [Cause; 5] = [Cause::Conflict, Cause::Cost, Cause::ActiveTime, Cause::NoProgress, Cause::PlanDisagrees];
+const LATER: [Cause; 1] = [Cause::Conflict];
 
 const NOTHING: fn(&TestRepo) = |_| {};
 
-const STOPS: [Stop; 16] = [
+const STOPS: [Stop; 20] = [
     Stop { cause: Cause::Gate, exit: 4, come: gate, mend: NOTHING },
     Stop { cause: Cause::NeedsContext, exit: 4, come: |repo| one(repo, "ask what"), mend: NOTHING },
     Stop { cause: Cause::AmbiguousLane, exit: 4, come: ambiguous, mend: NOTHING },
@@ -38,6 +38,10 @@ const STOPS: [Stop; 16] = [
     Stop { cause: Cause::Revisions, exit: 3, come: revised, mend: |repo| repo.agent("review", "verdict accept") },
     Stop { cause: Cause::Environment, exit: 3, come: environment, mend: make_tool },
     Stop { cause: Cause::Launches, exit: 3, come: launched, mend: NOTHING },
+    Stop { cause: Cause::Cost, exit: 3, come: costly, mend: NOTHING },
+    Stop { cause: Cause::ActiveTime, exit: 3, come: overtime, mend: NOTHING },
+    Stop { cause: Cause::NoProgress, exit: 3, come: silent, mend: |repo| repo.go("on") },
+    Stop { cause: Cause::PlanDisagrees, exit: 3, come: branch_moved, mend: branch_back },
     Stop { cause: Cause::LaneParked, exit: 3, come: parked, mend: NOTHING },
     Stop { cause: Cause::GateRejected, exit: 3, come: rejected, mend: NOTHING },
     Stop { cause: Cause::Landing, exit: 3, come: in_the_way, mend: merge_by_hand },
@@ -122,6 +126,35 @@ fn launched(repo: &TestRepo) {
     start(repo, &format!("[budget]\nlaunches = 1\n{ONE}"));
 }
 
+fn costly(repo: &TestRepo) {
+    repo.agent("draft.1", "echo '{\"total_cost_usd\": 2}'; fail badly");
+    start(repo, &format!("[budget]\ncost_usd = 1\n{ONE}"));
+}
+
+/// The attempt works until all that the run may work is used up.
+fn overtime(repo: &TestRepo) {
+    repo.agent("draft.1", "until striatum run summary | grep -q 'active_time.*(spent)'; do :; done; fail badly");
+    start(repo, &format!("[budget]\nactive_time = \"200ms\"\n{ONE}"));
+}
+
+fn silent(repo: &TestRepo) {
+    repo.agent("draft.1", "hold on; complete");
+    start(repo, &format!("[budget]\nno_progress = \"2s\"\n{ONE}"));
+}
+
+/// Somebody moved the branch of a run whose first change is on it.
+fn branch_moved(repo: &TestRepo) {
+    let ask = "[lanes.script]\ncommand = \"@agent\"\n[[jobs]]\nid = \"draft\"\nrole = \"author\"\nlane = \"script\"\nwrites = [\"src/\"]\n";
+    repo.commit_code();
+    repo.agent("draft", "write src/main.txt else; complete");
+    start(repo, ask);
+    repo.said(&["update-ref", "refs/heads/striatum/w-1", &repo.said(&["commit-tree", "-m", "stray", "HEAD^{tree}"])]);
+}
+
+fn branch_back(repo: &TestRepo) {
+    repo.said(&["update-ref", "refs/heads/striatum/w-1", "main"]);
+}
+
 fn parked(repo: &TestRepo) {
     start(repo, ONE);
     repo.striatum(&["lane", "pause", "script"]).ok();
@@ -190,7 +223,6 @@ fn type_it(repo: &TestRepo, argv: &[String]) {
         .iter()
         .map(|word| match word.as_str() {
             "'...'" => "because".to_owned(),
-            "budget.launches=N" => "budget.launches=20".to_owned(),
             _ => word.clone(),
         })
         .chain(["--as-person".to_owned(), "--yes".to_owned()])
@@ -260,6 +292,10 @@ ended_by_its_verbs! {
     revisions_are_ended_by_their_verbs Revisions;
     a_broken_environment_is_ended_by_its_verbs Environment;
     launches_are_ended_by_their_verbs Launches;
+    cost_is_ended_by_its_verb Cost;
+    working_time_is_ended_by_its_verb ActiveTime;
+    silence_is_ended_by_its_verb NoProgress;
+    a_plan_that_disagrees_is_ended_by_its_verb PlanDisagrees;
     a_parked_lane_is_ended_by_its_verbs LaneParked;
     a_rejected_gate_is_ended_by_its_verbs GateRejected;
     a_landing_that_cant_be_is_ended_by_its_verbs Landing;

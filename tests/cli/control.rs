@@ -165,7 +165,7 @@ fn a_budget_that_is_spent_is_raised_and_the_run_goes_on() {
     let ended = repo.json(&["run", "drive", "--interval", "200ms"]).exits(3).values();
     assert_eq!(
         next_commands(ended.last().unwrap()),
-        ["striatum run amend --run-id w-1 --set budget.launches=N --reason '...'"]
+        ["striatum run amend --run-id w-1 --set budget.launches=2 --reason '...'"]
     );
     let amended = repo.striatum(&["run", "amend", "--set", "budget.launches=9", "--reason", "one more"]).ok();
     insta::assert_snapshot!(amended);

@@ -69,6 +69,8 @@ objective = "Look"
     );
     driven.ok();
     repo.check_untouched();
+    repo.check_rules();
+    assert_eq!(repo.job_state("look"), "completed");
 }
 
 #[test]

@@ -9,13 +9,14 @@ use striatum::verbs::api;
 use crate::source::files_below;
 
 /// Verbs of the command line that are no request with a report: why they stand in no table.
-const NO_REQUEST: [(&str, &str); 8] = [
+const NO_REQUEST: [(&str, &str); 9] = [
     ("run go", "prepare, start and drive, one after the other"),
     ("run drive", "a loop that tells as it goes"),
     ("quickstart", "a loop that tells as it goes"),
     ("hook pre-commit", "git asks, by its environment"),
     ("hook commit-msg", "git asks, by its environment"),
     ("hook pre-push", "git asks, by its standard input"),
+    ("hook pre-tool-use", "a client asks, by its standard input"),
     ("completion", "a rendering of the command line itself"),
     ("man", "a rendering of the command line itself"),
 ];

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::evidence::{Evidence, Told};
+use super::steps::is_person;
 use super::story::{Now, walk};
 use super::{Looked, Violation};
 use crate::domain::event::EventType;
-use crate::domain::job::{Cost, Outcome};
+use crate::domain::job::{Cause, Cost, Outcome};
 use crate::domain::verdict::Verdict;
 
 /// What a job has used up since a person gave it its tries back.
@@ -105,4 +106,29 @@ pub fn launches(evidence: &Evidence) -> Looked {
     let counted = evidence.run.launches.max(agents);
     let what = || format!("{counted} agents were started, and {most} are allowed");
     Ok((counted > most).then(|| Violation::of(&evidence.run.name, what())).into_iter().collect())
+}
+
+/// Between a breaker of the run and its amendment only a person takes work.
+pub fn budget(evidence: &Evidence) -> Looked {
+    let mut tripped: Option<(i64, String)> = None;
+    let mut found = Vec::new();
+    for told in &evidence.events {
+        match told.kind {
+            Some(EventType::BreakerTripped) if told.job.is_none() => {
+                let word = told.text("breaker").unwrap_or("");
+                let stops = [Cause::Cost, Cause::ActiveTime].iter().any(|cause| cause.word() == word);
+                tripped = stops.then(|| (told.id, word.to_owned())).or(tripped);
+            }
+            Some(EventType::RunAmended) => tripped = None,
+            Some(EventType::JobClaimed) if !is_person(evidence, told.session) => {
+                found.extend(tripped.as_ref().map(|(event, breaker)| Violation {
+                    subject: told.job_name().to_owned(),
+                    found: format!("claimed while {breaker} was spent"),
+                    events: vec![*event, told.id],
+                }));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
 }

@@ -96,6 +96,11 @@ pub const RULES: &[Rule] = &[
         what: "a review sends its subject back no more often than it may",
         look: limits::revisions,
     },
+    Rule {
+        code: "budget_passed",
+        what: "nothing is claimed while money or working time is spent",
+        look: limits::budget,
+    },
     Rule { code: "launches_passed", what: "no more agents are started than the budget allows", look: limits::launches },
     Rule { code: "seal_unproven", what: "a seal has an answer, and a review's a verdict", look: changes::proven },
     Rule {

@@ -3,6 +3,7 @@
 //! Here the tables of `domain` meet the rows of `store`: whoever moves a job, an attempt or a run does it through
 //! these functions, so that rows, counters and events always agree.
 
+pub mod agreement;
 pub mod attempt;
 pub mod breaker;
 pub mod finish;

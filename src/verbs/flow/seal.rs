@@ -104,7 +104,8 @@ fn judge(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Resul
     tell(tx, EventType::VerdictRecorded, job, &body)?;
     match job.reviews {
         Some(subject) => panel::decide(tx, run, subject),
-        None => panel::decide_range(tx, run, job, verdict),
+        // As it is sealed: what settles it writes its state.
+        None => panel::decide_range(tx, run, &store::job::get(tx, job.id)?, verdict),
     }
 }
 

@@ -6,6 +6,8 @@
 pub mod ask;
 pub mod install;
 pub mod push;
+pub mod tool;
 
 pub use ask::{Said, Surroundings, commit_msg, pre_commit};
 pub use push::pre_push;
+pub use tool::{Lane, pre_tool_use};

@@ -83,7 +83,7 @@ pub fn graph(ctx: &Ctx, request: &GraphRequest) -> Result<GraphReport> {
             return Ok(GraphReport { run: None, graph: String::new(), jobs: Vec::new(), left_out: 0 });
         };
         let mut jobs = store::job::of_run(read, run.id, SHOWN)?;
-        let total = store::job::counts(read, run.id)?.into_iter().map(|(_, count)| count).sum();
+        let total = store::tally::counts(read, run.id)?.iter().map(|count| count.jobs).sum();
         let left_out = bounded(&mut jobs, SHOWN, total);
         let nodes: Vec<Node> =
             jobs.iter().map(|job| Node { state: Some(job.state.to_string()), ..Node::of(&job.spec) }).collect();

@@ -154,7 +154,7 @@ impl Desk<'_> {
     /// What waits in the run, at most `limit` of each kind, and how many there are.
     fn items(&self) -> Result<(Vec<Item>, u32)> {
         let (read, run) = (self.read, self.look.run.id);
-        let obstacles = store::job::obstacles(read, run)?;
+        let obstacles = store::tally::obstacles(read, run)?;
         let mut items = if obstacles.has_gates { self.gates()? } else { Vec::new() };
         items.extend(self.gates_due()?);
         let mut total = 0;

@@ -9,8 +9,8 @@ use super::ways::{Subject, out_of, raise};
 use crate::domain::frozen::LaneMode;
 use crate::domain::job::Cause;
 use crate::error::{Next, Result};
-use crate::store::job::Job;
 use crate::store::run::Run;
+use crate::store::tally::Tried;
 use crate::store::{self, Connection};
 
 /// A limit and how much of it is used.
@@ -45,7 +45,7 @@ pub fn budget(read: &Connection, run: &Run, flights: &[FlightLine]) -> Result<Ve
         of_run(run, Cause::ActiveTime, "ms", (spending.active_ms, Some(budget.active_time_ms))),
         of_run(run, Cause::NoProgress, "ms", (silent, Some(budget.no_progress_ms))),
     ];
-    for job in store::job::tried(read, run.id, SHOWN)? {
+    for job in store::tally::tried(read, run.id, SHOWN)? {
         meters.extend(tries(run, &job));
     }
     meters.extend(flights.iter().take(SHOWN as usize).flat_map(|flight| of_attempt(run, flight)));
@@ -68,7 +68,7 @@ fn silence(run: &Run, flights: &[FlightLine]) -> u64 {
 }
 
 /// What a job has used of its tries; after the last one, the commands that give it more.
-fn tries(run: &Run, job: &Job) -> Vec<Meter> {
+fn tries(run: &Run, job: &Tried) -> Vec<Meter> {
     let counters = [
         (Cause::Strikes, job.strikes, job.spec.max_strikes),
         (Cause::Requeues, job.requeues, run.spec.budget.requeues),

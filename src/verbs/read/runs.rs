@@ -71,7 +71,7 @@ pub fn list(ctx: &Ctx, request: &ListRequest) -> Result<ListReport> {
 }
 
 fn line(ctx: &Ctx, read: &Connection, run: &Run) -> Result<RunLine> {
-    let jobs = store::job::counts(read, run.id)?.into_iter().map(|(_, count)| count).sum();
+    let counts = store::tally::counts(read, run.id)?;
     // Where an ended run stands needs no look at its frontier.
     let state = if run.state.is_terminal() { run.state.to_string() } else { state(&look(ctx, read, run.clone())?) };
     Ok(RunLine {
@@ -80,8 +80,8 @@ fn line(ctx: &Ctx, read: &Connection, run: &Run) -> Result<RunLine> {
         state,
         cause: run.cause,
         subject: run.subject.clone(),
-        jobs,
-        settled: jobs - store::job::open_up_to(read, run.id, u32::MAX)?,
+        jobs: counts.iter().map(|count| count.jobs).sum(),
+        settled: counts.iter().map(|count| count.settled).sum(),
         driven: driver(ctx, run)?.is_some(),
         paused_at: run.paused_at,
         created_at: run.created_at,

@@ -215,9 +215,10 @@ pub fn summary(ctx: &Ctx, request: &SummaryRequest) -> Result<SummaryReport> {
 /// The picture of one run.
 pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<RunSummary> {
     let run = &look.run;
-    let by_state: BTreeMap<JobState, u32> = store::job::counts(read, run.id)?.into_iter().collect();
-    let jobs = by_state.values().sum();
-    let settled = jobs - store::job::open_up_to(read, run.id, u32::MAX)?;
+    let counts = store::tally::counts(read, run.id)?;
+    let by_state: BTreeMap<JobState, u32> = counts.iter().map(|count| (count.state, count.jobs)).collect();
+    let jobs = counts.iter().map(|count| count.jobs).sum();
+    let settled = counts.iter().map(|count| count.settled).sum();
     let (in_flight, in_flight_left_out) = flights(ctx, read, run, extent.flights)?;
     let (job_lines, jobs_left_out) = job_lines(read, run, extent.jobs, jobs)?;
     let (active, session_lines, sessions_left_out) = session_lines(read, run, extent.sessions)?;
@@ -290,7 +291,8 @@ pub fn driver(ctx: &Ctx, run: &Run) -> Result<Option<Driver>> {
 fn flights(ctx: &Ctx, read: &Connection, run: &Run, limit: u32) -> Result<(Vec<FlightLine>, u32)> {
     let rows = store::lease::flights(read, run.id, limit)?;
     let mut lines: Vec<FlightLine> = rows.into_iter().map(|row| flight(ctx, read, run, row)).collect::<Result<_>>()?;
-    let total = store::lease::count_run(read, run.id)?;
+    let known = super::count(lines.len());
+    let total = if known < limit { known } else { store::lease::count_run(read, run.id)? };
     let left_out = bounded(&mut lines, limit, total);
     Ok((lines, left_out))
 }

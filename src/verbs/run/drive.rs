@@ -18,7 +18,7 @@ use super::act::{self, Done};
 use super::metering::Metering;
 use super::observe;
 use super::wait::{Reason, Waiter};
-use super::{files, find, marker};
+use super::{agree, files, find, marker};
 use crate::domain::action::{Action, Plan, Standing, Surfaced};
 use crate::domain::id::{RunId, SessionId};
 use crate::domain::job::Cause;
@@ -207,6 +207,7 @@ struct Driver<'a> {
     surfaced: BTreeSet<Surfaced>,
     notices: notice::Watch,
     metering: Metering,
+    plan: agree::Plan,
     said_busy: bool,
     idle_turns: u32,
 }
@@ -227,7 +228,20 @@ impl<'a> Driver<'a> {
         let notices = notice::Watch::from_mark(ctx, run)?;
         let surfaced = BTreeSet::new();
         let metering = Metering::new(request.interval_ms);
-        Ok(Driver { ctx, run, request, teller, waiter, surfaced, notices, metering, said_busy: false, idle_turns: 0 })
+        let plan = agree::Plan::default();
+        Ok(Driver {
+            ctx,
+            run,
+            request,
+            teller,
+            waiter,
+            surfaced,
+            notices,
+            metering,
+            plan,
+            said_busy: false,
+            idle_turns: 0,
+        })
     }
 
     fn run(&mut self) -> Result<DriveReport> {
@@ -308,6 +322,11 @@ impl<'a> Driver<'a> {
     fn act(&mut self, plan: &Plan) -> Result<bool> {
         let mut changed = false;
         for action in &plan.actions {
+            if let Some(line) = self.plan.before(self.ctx, self.run, action)? {
+                changed = true;
+                self.teller.tell(&Told { line: Some(line), ..told(action, "plan_disagrees") });
+                continue;
+            }
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
             let session = launched.first().map(|(session, _)| *session);

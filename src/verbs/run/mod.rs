@@ -1,6 +1,7 @@
 //! The verbs of runs.
 
 pub mod act;
+pub mod agree;
 pub mod amend;
 pub mod check;
 pub mod control;

@@ -86,11 +86,11 @@ pub fn pulse(ctx: &Ctx, run: &Run, sessions: &[SessionRow]) -> Pulse {
     let is_agent =
         |row: &&SessionRow| run.spec.lanes.get(&row.session.lane).is_some_and(|lane| lane.mode != LaneMode::Human);
     let beat = |row: &SessionRow| {
-        let (_, name, attempt, _) = row.held.as_ref()?;
-        let output = ctx.layout().scratch(&row.session.id.to_string()).attempt(name, *attempt).output();
+        let held = row.held.as_ref()?;
+        let output = ctx.layout().scratch(&row.session.id.to_string()).attempt(&held.name, held.attempt).output();
         let beat = Beat {
-            name: name.clone(),
-            attempt: *attempt,
+            name: held.name.clone(),
+            attempt: held.attempt,
             active_at: row.session.active_at,
             output: last_output(&output),
         };
@@ -113,14 +113,14 @@ fn session_view(ctx: &Ctx, run: &Run, row: &SessionRow) -> Result<SessionView> {
     } else {
         (LockState::Free, LockState::Free)
     };
-    let held = row.held.as_ref().map(|(job, name, attempt, agent)| {
+    let held = row.held.as_ref().map(|held| {
         // An intent whose output file exists may have become a process before its helper died.
-        let may_have_run = was_spawned(&scratch.attempt(name, *attempt));
-        let agent = agent.map(|state| match state {
+        let may_have_run = was_spawned(&scratch.attempt(&held.name, held.attempt));
+        let agent = held.agent.map(|state| match state {
             ExecutionState::Starting if may_have_run => ExecutionState::Running,
             other => other,
         });
-        HeldWork { job: *job, name: name.clone(), agent }
+        HeldWork { job: held.job, name: held.name.clone(), agent }
     });
     let is_launchable = run.spec.lanes.get(&session.lane).is_some_and(|lane| lane.mode != LaneMode::Human);
     Ok(SessionView {

@@ -114,9 +114,9 @@ fn commit(ctx: &Ctx, git: &Git, hold: &Hold, listed: &Listed, answer: &Answer) -
 
 fn pin(git: &Git, hold: &Hold, commit: &str) -> Result<()> {
     let pin = tree::pin(&hold.run, &hold.job, hold.lease.attempt);
-    let there = git.resolve(&pin)?;
-    if there.as_deref() != Some(commit) {
-        git.move_ref(&pin, there.as_deref(), commit)?;
+    // Mostly there is none yet, and asking first would be one process more.
+    if git.move_ref(&pin, None, commit).is_err() {
+        git.move_ref(&pin, git.resolve(&pin)?.as_deref(), commit)?;
     }
     Ok(())
 }

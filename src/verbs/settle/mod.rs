@@ -124,7 +124,7 @@ fn check_all(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::R
     };
     Ok(match integrate::integrate(ctx, hold, &listed, answer)? {
         Integrated::Done => Checked::Good(Work { artifacts, changed: true }),
-        Integrated::Moved(why) => bad(Outcome::Environment, why, Lesson::default()),
+        Integrated::Moved(why) => bad(Outcome::PlanDisagrees, why, Lesson::default()),
         Integrated::Conflict(paths) => {
             let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
             let detail = format!("others have changed the same places meanwhile: {}", paths.join(", "));
@@ -233,8 +233,10 @@ pub const SETTLE_TRIES: u32 = 3;
 
 /// An answer can't be sealed while its agent lives on: it may mend and answer again, three times in all.
 pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> {
-    let is_no_fault =
-        matches!(bad.outcome, Outcome::Conflict | Outcome::Environment | Outcome::Interrupted | Outcome::Lost);
+    let may_mend = !matches!(
+        bad.outcome,
+        Outcome::Conflict | Outcome::Environment | Outcome::Interrupted | Outcome::PlanDisagrees | Outcome::Lost
+    );
     let over = ctx.write("work complete", |tx| {
         // Its answer is cleared, and what it said to have cost would go with it.
         let given = store::attempt::get(tx, hold.job.id, hold.lease.attempt)?.answer;
@@ -242,7 +244,7 @@ pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> 
             store::run::add_usage(tx, hold.run.id, &usage)?;
         }
         let tries = store::attempt::clear_answer(tx, hold.job.id, hold.lease.attempt)?;
-        if !is_no_fault && tries < SETTLE_TRIES {
+        if may_mend && tries < SETTLE_TRIES {
             store::job::set_phase(tx, hold.job.id, Phase::Working)?;
             return Ok(false);
         }

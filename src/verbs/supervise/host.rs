@@ -25,6 +25,7 @@ use crate::store::{self, Writing};
 use crate::verbs::ctx::LOG_AT_WORK;
 use crate::verbs::flow::attempt;
 use crate::verbs::notice::lookout::{self, Lookout};
+use crate::verbs::run::agree;
 use crate::verbs::session as sessions;
 use crate::verbs::work::claim::{self, Granted, NoWork};
 use crate::verbs::{Actor, Ctx, notice, tree, trust};
@@ -54,6 +55,8 @@ pub struct Host<'a> {
     pub orders: Orders,
     /// TERM and the like.
     pub signals: Signals,
+    /// What was planned, for the look before each attempt.
+    pub plan: agree::Plan,
     /// Whether a driver follows.
     pub lookout: Lookout,
     _helper_lock: Lock,
@@ -89,6 +92,7 @@ pub fn host(ctx: &Ctx, assignment: Assignment, locks: Adopted, inbox: &mut dyn I
         inbox,
         orders: Orders::new(assignment.session),
         signals: Signals::install()?,
+        plan: agree::Plan::default(),
         lookout: Lookout::default(),
         _helper_lock: locks.helper,
     };

@@ -22,6 +22,7 @@ use crate::os::files::BoundedLog;
 use crate::os::process::{Exit, LaneStdin, Launched, Limits, Program, StartError, spawn_lane};
 use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self, Writing};
+use crate::verbs::flow::agreement::{self, Disagreement};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::flow::tell;
 use crate::verbs::resource::{self, Prepared, destroy};
@@ -38,6 +39,9 @@ use crate::verbs::work::layout::{self, Grant, Laid};
 pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     let hold = load(host, granted)?;
     let ctx = Rc::clone(&host.ctx);
+    if let Some(found) = host.plan.look(&ctx, &hold.run, &hold.job)? {
+        return stop_for_a_person(host, &hold, &found);
+    }
     let ground = match provision::provide(&ctx, &hold, &mut wait::Obedient { host, agent: None }) {
         Ok(Provided::None) => None,
         Ok(Provided::Ground(ground)) => Some(ground),
@@ -188,6 +192,18 @@ pub fn unstarted(error: &StartError) -> Outcome {
             Outcome::Environment
         }
     }
+}
+
+/// Plan and world disagree about the attempt: it is not started.
+fn stop_for_a_person(host: &mut Host<'_>, hold: &Hold, found: &Disagreement) -> Result<Onward> {
+    let now = host.ctx.clock.moment();
+    let order = host.orders.look(&host.ctx, false)?;
+    host.ctx.write("plan disagrees", |tx| {
+        if settle::is_still_ours(tx, hold, &store::job::get(tx, hold.job.id)?)? {
+            agreement::stop(tx, &hold.run, hold.job.id, found)?;
+        }
+        onward(tx, &store::run::get(tx, hold.run.id)?, &must_exist(tx, hold.session.id)?, &now, &order)
+    })
 }
 
 /// The agent was not started.

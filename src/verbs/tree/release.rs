@@ -120,9 +120,8 @@ pub fn obstacle(ctx: &Ctx, repository: &Git, tree: &Tree, job: &Job) -> Result<O
 
 /// What the tree holds beside its base and what was sealed from it.
 fn unsealed(ctx: &Ctx, own: &Git, tree: &Tree, job: &Job, held: &str) -> Result<Option<String>> {
-    let base = own.tree_of(&tree.base)?;
     let sealed = ctx.read(|read| Ok(store::change::get(read, job.id, tree.attempt)?))?.map(|change| change.tree);
-    if held == base || sealed.as_deref() == Some(held) {
+    if sealed.as_deref() == Some(held) || own.tree_of(&tree.base)? == held {
         return Ok(None);
     }
     let dropped = dropped(ctx, tree)?;

@@ -23,7 +23,7 @@ use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Connection, Writing};
 use crate::verbs::Ctx;
-use crate::verbs::flow::{Step, attempt, step, tell};
+use crate::verbs::flow::{Step, agreement, attempt, step, tell};
 use crate::verbs::resource::{self, Prepared};
 use crate::verbs::session as sessions;
 use crate::verbs::settle::verify::Foreground;
@@ -62,6 +62,8 @@ word_enum! {
         Cost "cost",
         /// The run's working time is spent.
         ActiveTime "active_time",
+        /// What is offered may not be worked as things stand: the plan and the world disagree.
+        PlanDisagrees "plan_disagrees",
         /// The session is to end.
         Stopping "stopping",
         /// The session has ended.
@@ -254,9 +256,19 @@ pub fn take(
     session: &Session,
     now: &Moment,
 ) -> Result<std::result::Result<Granted, NoWork>> {
-    match choose(tx, run, session, now)? {
-        Ok(message) => grant(tx, run, session, &message).map(Ok),
-        Err(reason) => Ok(Err(reason)),
+    let mut refused = None;
+    loop {
+        let message = match choose(tx, run, session, now)? {
+            Ok(message) => message,
+            Err(NoWork::NoPending) => return Ok(Err(refused.unwrap_or(NoWork::NoPending))),
+            Err(reason) => return Ok(Err(reason)),
+        };
+        // Two drivers, or two sessions, are kept apart by this transaction and nothing else.
+        let Some(disagreement) = agreement::scopes(tx, run, &store::job::get(tx, message.job)?)? else {
+            return grant(tx, run, session, &message).map(Ok);
+        };
+        agreement::stop(tx, run, message.job, &disagreement)?;
+        refused = Some(NoWork::PlanDisagrees);
     }
 }
 
