@@ -170,6 +170,24 @@ CREATE UNIQUE INDEX message_live ON message (job_id) WHERE state IN ('pending', 
 CREATE INDEX message_pending ON message (run_id, role, lane, id) WHERE state = 'pending';            -- claim, slots
 CREATE INDEX message_held ON message (session_id) WHERE state IN ('claimed', 'acked');               -- what a session holds
 
+-- A proposed job of a sealed answer, and what became of it.
+CREATE TABLE proposal (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,           -- shown as p3
+  run_id INTEGER NOT NULL REFERENCES run (id),    -- whose
+  job_id INTEGER NOT NULL REFERENCES job (id),    -- who proposes it
+  attempt INTEGER NOT NULL,                       -- in the answer of which try
+  depth INTEGER NOT NULL,                         -- 1 from a job of the workflow, one more from a proposed job
+  likeness TEXT NOT NULL,                         -- its type and inputs: what makes two the same step
+  body TEXT NOT NULL,                             -- what was proposed
+  state TEXT NOT NULL                             -- what became of it
+    CHECK (state IN ('pending', 'admitted', 'surfaced', 'refused', 'dismissed')),
+  why TEXT,                                       -- surfaced, refused: a word; dismissed: the person's
+  made_id INTEGER REFERENCES job (id),            -- admitted: the job that it is
+  proposed_at INTEGER NOT NULL,                   -- when its answer was sealed
+  decided_at INTEGER                              -- when something became of it
+) STRICT;
+CREATE INDEX proposal_by_run ON proposal (run_id, state);                       -- what no driver has looked at, the inbox
+
 -- A session's exclusive, bounded hold on a job.
 CREATE TABLE lease (
   id INTEGER PRIMARY KEY AUTOINCREMENT,           -- shown as l12

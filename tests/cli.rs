@@ -56,6 +56,8 @@ mod notify;
 mod panel;
 #[path = "cli/person.rs"]
 mod person;
+#[path = "cli/proposals.rs"]
+mod proposals;
 #[path = "cli/repositories.rs"]
 mod repositories;
 #[path = "cli/request.rs"]

@@ -143,6 +143,15 @@ fn shown(report: &ShowReport) -> String {
     if !report.objective.is_empty() {
         text.push_str(&format!("it would do: {}\n", report.objective));
     }
+    if let Some(proposed) = &report.proposal {
+        let or = |word: &Option<String>| word.clone().unwrap_or_else(|| "any".to_owned());
+        let reach = match proposed.writes.as_slice() {
+            [] => "changes nothing".to_owned(),
+            writes => format!("may change {}", writes.join(", ")),
+        };
+        let line = super::proposal::line(&proposed.line);
+        text.push_str(&format!("{line}\nas {}/{}, it {reach}\n", or(&proposed.role), or(&proposed.lane)));
+    }
     for before in &report.needs {
         let summary = before.summary.as_deref().map_or(String::new(), |summary| format!(": {summary}"));
         text.push_str(&format!("after {} ({}){summary}\n", before.job, before.state));

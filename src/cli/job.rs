@@ -49,6 +49,9 @@ fn shown(report: &JobReport) -> String {
         text.push_str(&tried(attempt));
     }
     text.push_str(&left_out(report.attempts_left_out, "  "));
+    for proposal in &report.proposals {
+        text.push_str(&format!("{}\n", super::proposal::line(proposal)));
+    }
     if let Some(paths) = &report.paths {
         let rows = [
             ("folder", &paths.folder),

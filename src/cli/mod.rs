@@ -26,6 +26,7 @@ mod notice;
 mod output;
 mod pages;
 mod person;
+mod proposal;
 mod quickstart;
 mod review;
 mod run;

@@ -11,6 +11,7 @@ use super::drive::Drive;
 use super::gate::{landed, onward_text};
 use super::go::Go;
 use super::output::{Output, next_text};
+use super::proposal::{Admit, Dismiss};
 use super::summary;
 use crate::domain::change::short;
 use crate::error::{Code, Error, Result};
@@ -47,6 +48,10 @@ pub enum Run {
     Cancel(Cancel),
     /// Change budgets, limits or a job's lane, time or words, for attempts not yet claimed
     Amend(Amend),
+    /// Make a proposal a job of its run; it waits at its gate
+    Admit(Admit),
+    /// Put a proposal aside; the same is refused from then on
+    Dismiss(Dismiss),
     /// List the runs, newest first
     List(summary::List),
     /// Show how a run does
@@ -73,6 +78,8 @@ impl Run {
             Run::Stop(which) => which.stop(session, output),
             Run::Cancel(cancel) => cancel.run(session, output),
             Run::Amend(amend) => amend.run(session, output),
+            Run::Admit(admit) => admit.run(session, output),
+            Run::Dismiss(dismiss) => dismiss.run(session, output),
             Run::List(list) => list.run(session, output),
             Run::Summary(summary) => summary.run(session, output),
             Run::Graph(graph) => graph.run(session, output),

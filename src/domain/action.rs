@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::id::{GateId, JobId, LeaseId, SessionId};
+use super::id::{GateId, JobId, LeaseId, ProposalId, SessionId};
 use super::job::Cause;
 use super::time::Moment;
 
@@ -81,6 +81,13 @@ pub enum Action {
     },
     /// Verbs `register-session` and `supervise start`.
     Launch(Launch),
+    /// Settlement: a proposal of a sealed answer is admitted, surfaced or refused.
+    AdmitNext {
+        /// The proposal.
+        proposal: ProposalId,
+        /// Who proposes it.
+        job: String,
+    },
     /// Settlement: a person is to decide.
     OpenGate {
         /// The job.
@@ -157,6 +164,7 @@ impl Action {
             Action::CloseSession { session, .. } => format!("close/{session}"),
             Action::Adopt { session, .. } => format!("adopt/{session}"),
             Action::Launch(launch) => format!("launch/{}.{}", launch.name, launch.attempt),
+            Action::AdmitNext { proposal, .. } => format!("next/{proposal}"),
             Action::OpenGate { name, .. } => format!("gate/{name}"),
             Action::ExpireGate { gate, .. } => format!("expire/{gate}"),
             Action::Destroy { resource, .. } => format!("destroy/{resource}"),
@@ -181,6 +189,7 @@ impl Action {
             | Action::ExpireSession { .. }
             | Action::Observe { .. }
             | Action::NeverStarted { .. }
+            | Action::AdmitNext { .. }
             | Action::OpenGate { .. }
             | Action::ExpireGate { .. }
             | Action::Destroy { .. }

@@ -73,6 +73,11 @@ id_type! {
     MessageId 'm' "message"
 }
 
+id_type! {
+    /// A proposed job in an answer.
+    ProposalId 'p' "proposal"
+}
+
 /// The store's number of a run; people see its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

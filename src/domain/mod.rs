@@ -16,6 +16,7 @@ pub mod notice;
 pub mod observation;
 pub mod packet;
 pub mod path;
+pub mod proposal;
 pub mod reconcile;
 pub mod resource;
 pub mod run;

@@ -6,10 +6,11 @@
 //! 3. *observe*: stale jobs whose holder left nothing but rows;
 //! 4. *destroy*: resources that a dead holder left;
 //! 5. *close*: lanes whose work is sealed and whose slot is empty, before anything fresh is registered;
-//! 6. *gates*: jobs that a person must let through;
-//! 7. *launch*: adopt what covers a slot, else register and start, within capacity and budget;
-//! 8. *breakers*: what is used up or silent is told;
-//! 9. *end*: nothing in flight and nothing to launch: complete, wait for a person, or escalate.
+//! 6. *next*: proposals of sealed answers, before the gates that may have to wait for them;
+//! 7. *gates*: jobs that a person must let through;
+//! 8. *launch*: adopt what covers a slot, else register and start, within capacity and budget;
+//! 9. *breakers*: what is used up or silent is told;
+//! 10. *end*: nothing in flight and nothing to launch: complete, wait for a person, or escalate.
 //!
 //! It is pure and total: no clock, no I/O, no order among rows matters. It never sees a finished job.
 
@@ -40,6 +41,7 @@ pub fn reconcile(world: &World, now: &Moment) -> Plan {
     observe(world, &mut plan);
     destroy(world, &mut plan);
     close(world, &mut plan);
+    next(world, &mut plan);
     gates(world, &mut plan);
     launch(world, now, &mut plan);
     breakers(world, now, &mut plan);
@@ -171,6 +173,14 @@ fn close(world: &World, plan: &mut Plan) {
             _ if session.is_self_driven => continue,
             _ => Action::CloseSession { session: session.id, role, lane },
         });
+    }
+}
+
+fn next(world: &World, plan: &mut Plan) {
+    let mut proposals: Vec<_> = world.proposals.iter().collect();
+    proposals.sort_by_key(|view| view.proposal);
+    for view in proposals {
+        plan.actions.push(Action::AdmitNext { proposal: view.proposal, job: view.name.clone() });
     }
 }
 
@@ -521,6 +531,7 @@ fn will_move(plan: &Plan) -> bool {
                 | Action::ExpireSession { .. }
                 | Action::NeverStarted { .. }
                 | Action::Observe { .. }
+                | Action::AdmitNext { .. }
                 | Action::OpenGate { .. }
                 | Action::ExpireGate { .. }
         )

@@ -3,7 +3,7 @@
 //! Only the frontier stands here: active sessions, launchable work, what is stale, due or waiting. It does not hold
 //! finished jobs, and nothing in it can act.
 
-use super::id::{GateId, JobId, LeaseId, SessionId};
+use super::id::{GateId, JobId, LeaseId, ProposalId, SessionId};
 use super::job::Cause;
 use super::run::RunState;
 use super::session::{ExecutionState, SupervisorState};
@@ -24,6 +24,8 @@ pub struct World {
     pub ambiguous: Vec<AmbiguousView>,
     /// Jobs whose holder is gone.
     pub stale: Vec<StaleView>,
+    /// Proposals of sealed answers that no driver has looked at.
+    pub proposals: Vec<ProposalView>,
     /// Jobs whose needs are settled and which wait for a person's gate that is not open yet.
     pub gates_due: Vec<JobView>,
     /// Open gates.
@@ -188,6 +190,15 @@ pub struct StaleView {
     /// The job.
     pub job: JobId,
     /// Its name.
+    pub name: String,
+}
+
+/// A proposal that nobody has looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProposalView {
+    /// The proposal.
+    pub proposal: ProposalId,
+    /// Who proposes it.
     pub name: String,
 }
 

@@ -4,8 +4,9 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 
 use crate::domain::event::EventType;
 use crate::domain::gate::Tier;
-use crate::domain::id::{DecisionId, GateId, JobId, LeaseId, MessageId, RunId, SessionId};
+use crate::domain::id::{DecisionId, GateId, JobId, LeaseId, MessageId, ProposalId, RunId, SessionId};
 use crate::domain::job::{Cause, JobState, Outcome, Phase};
+use crate::domain::proposal::ProposalState;
 use crate::domain::resource::ResourceState;
 use crate::domain::run::RunState;
 use crate::domain::session::{
@@ -65,9 +66,10 @@ words!(
     ChangeState,
     LandingState,
     LandingKind,
-    EventType
+    EventType,
+    ProposalState
 );
-numbers!(SessionId, LeaseId, GateId, DecisionId, MessageId, RunId, JobId, Timestamp);
+numbers!(SessionId, LeaseId, GateId, DecisionId, MessageId, ProposalId, RunId, JobId, Timestamp);
 
 /// A JSON column.
 #[derive(Debug, Clone)]

@@ -20,6 +20,7 @@ pub mod landing;
 pub mod lane;
 pub mod lease;
 pub mod message;
+pub mod proposal;
 pub mod request;
 pub mod resource;
 pub mod run;

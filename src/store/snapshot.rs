@@ -7,11 +7,14 @@ use super::message::Holding;
 use super::run::Run;
 use super::session::Session;
 use super::supervisor::Supervisor;
-use super::{StoreResult, attempt, gate, job, landing, lane, lease, message, resource, session, supervisor, tally};
+use super::{
+    StoreResult, attempt, gate, job, landing, lane, lease, message, proposal, resource, session, supervisor, tally,
+};
 use crate::domain::gate::{is_due, tier_of};
 use crate::domain::job::{Cause, JobState, Outcome};
+use crate::domain::proposal::ProposalState;
 use crate::domain::session::SessionState;
-use crate::domain::world::{AmbiguousView, GateView, HeldView, JobView, LeaseView, Offer, StaleView};
+use crate::domain::world::{AmbiguousView, GateView, HeldView, JobView, LeaseView, Offer, ProposalView, StaleView};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 
@@ -28,6 +31,8 @@ pub struct Frontier {
     pub ambiguous: Vec<AmbiguousView>,
     /// Jobs whose holder is gone.
     pub stale: Vec<StaleView>,
+    /// Proposals that no driver has looked at.
+    pub proposals: Vec<ProposalView>,
     /// Jobs that wait for a gate that is not open.
     pub gates_due: Vec<JobView>,
     /// Open gates.
@@ -83,6 +88,7 @@ pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Fr
         sessions,
         ambiguous: ambiguous(read, run, &slots)?,
         stale: if obstacles.is_stuck { stale(read, run)? } else { Vec::new() },
+        proposals: if obstacles.has_proposals { proposals(read, run)? } else { Vec::new() },
         gates_due: if obstacles.is_kept { gates_due(read, run)? } else { Vec::new() },
         gates: if obstacles.has_gates { gate::views(read, run.id)? } else { Vec::new() },
         active_leases: u32::try_from(holds.len()).unwrap_or(u32::MAX),
@@ -196,6 +202,14 @@ fn stale(read: &Connection, run: &Run) -> StoreResult<Vec<StaleView>> {
         if lease::active_of_job(read, job.id)?.is_none() {
             views.push(StaleView { job: job.id, name: job.name });
         }
+    }
+    Ok(views)
+}
+
+fn proposals(read: &Connection, run: &Run) -> StoreResult<Vec<ProposalView>> {
+    let mut views = Vec::new();
+    for row in proposal::in_state(read, run.id, ProposalState::Pending, LOOK)? {
+        views.push(ProposalView { proposal: row.id, name: job::name(read, row.job)? });
     }
     Ok(views)
 }

@@ -80,17 +80,26 @@ pub struct Obstacles {
     pub has_gates: bool,
     /// Some job is not settled.
     pub has_open: bool,
+    /// Some proposal was not looked at.
+    pub has_proposals: bool,
 }
 
 const OBSTACLES: &str = "SELECT
     EXISTS (SELECT 1 FROM job WHERE run_id = :run AND state IN ('stale', 'waiting_human', 'failed')),
     EXISTS (SELECT 1 FROM job WHERE run_id = :run AND state = 'waiting' AND unmet = 0),
     EXISTS (SELECT 1 FROM gate WHERE run_id = :run AND state = 'pending'),
-    EXISTS (SELECT 1 FROM job WHERE run_id = :run AND settled = 0)";
+    EXISTS (SELECT 1 FROM job WHERE run_id = :run AND settled = 0),
+    EXISTS (SELECT 1 FROM proposal WHERE run_id = :run AND state = 'pending')";
 
 /// Whether there is anything to look at beside the queue: mostly there is not.
 pub fn obstacles(read: &Connection, run: RunId) -> StoreResult<Obstacles> {
     Ok(read.prepare_cached(OBSTACLES)?.query_row(named_params! {":run": run}, |row| {
-        Ok(Obstacles { is_stuck: row.get(0)?, is_kept: row.get(1)?, has_gates: row.get(2)?, has_open: row.get(3)? })
+        Ok(Obstacles {
+            is_stuck: row.get(0)?,
+            is_kept: row.get(1)?,
+            has_gates: row.get(2)?,
+            has_open: row.get(3)?,
+            has_proposals: row.get(4)?,
+        })
     })?)
 }

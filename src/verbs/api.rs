@@ -67,8 +67,8 @@ macro_rules! verbs {
 use super::run::{amend, check, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
-    answer, config, gate, gc, give, hook, init, lane, notice, read, request, review, scope_check, session, take, trust,
-    uninit, work, workflow,
+    answer, config, gate, gc, give, hook, init, lane, notice, proposal, read, request, review, scope_check, session,
+    take, trust, uninit, work, workflow,
 };
 
 verbs! {
@@ -83,6 +83,8 @@ verbs! {
     "run_stop" Operator control::StopRequest => control::ControlReport, control::stop;
     "run_cancel" Operator control::CancelRequest => control::ControlReport, control::cancel;
     "run_amend" Operator amend::AmendRequest => amend::AmendReport, amend::amend;
+    "run_admit" Person proposal::AdmitRequest => proposal::AdmitReport, proposal::admit;
+    "run_dismiss" Person proposal::DismissRequest => proposal::DismissReport, proposal::dismiss;
     "register_session" Operator session::RegisterRequest => session::RegisterReport, session::register;
     "session_list" Anyone session::ListRequest => session::ListReport, session::list;
     "session_close" Operator session::CloseRequest => session::CloseReport, session::close;

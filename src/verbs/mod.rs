@@ -16,6 +16,7 @@ pub mod land;
 pub mod lane;
 pub mod notice;
 pub mod person;
+pub mod proposal;
 pub mod quickstart;
 pub mod read;
 pub mod request;

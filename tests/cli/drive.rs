@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 use striatum::domain::action::{Action, Launch};
-use striatum::domain::id::{GateId, JobId, LeaseId, SessionId};
+use striatum::domain::id::{GateId, JobId, LeaseId, ProposalId, SessionId};
 use striatum::domain::job::Cause;
 
 use crate::support::{STRIATUM, TestRepo, wait_until};
@@ -236,6 +236,7 @@ fn every_action() -> Vec<Action> {
         Action::CloseSession { session, role: role(), lane: lane() },
         Action::Adopt { session, job: name() },
         Action::Launch(launch),
+        Action::AdmitNext { proposal: ProposalId(1), job: name() },
         Action::OpenGate { job, name: name() },
         Action::ExpireGate { gate: GateId(1), name: name() },
         Action::Destroy { id: 1, resource: "db-0".to_owned(), job: name() },
@@ -257,6 +258,7 @@ fn every_action() -> Vec<Action> {
             | Action::CloseSession { .. }
             | Action::Adopt { .. }
             | Action::Launch(_)
+            | Action::AdmitNext { .. }
             | Action::OpenGate { .. }
             | Action::ExpireGate { .. }
             | Action::Destroy { .. }

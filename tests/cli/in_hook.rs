@@ -27,6 +27,8 @@ const LINES: &[&str] = &[
     "run pause",
     "run resume",
     "run amend --set budget.launches=20 --reason because",
+    "run admit p9 --as-person",
+    "run dismiss p9 --as-person",
     "run drive --interval 500ms",
     "run go -w w",
     "run list",

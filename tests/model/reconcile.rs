@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use striatum::domain::action::{Action, Launch, Plan, Standing, Surfaced};
-use striatum::domain::id::{GateId, JobId, LeaseId, SessionId};
+use striatum::domain::id::{GateId, JobId, LeaseId, ProposalId, SessionId};
 use striatum::domain::job::Cause;
 use striatum::domain::reconcile::reconcile;
 use striatum::domain::run::RunState;
 use striatum::domain::session::{ExecutionState, SupervisorState};
 use striatum::domain::time::Moment;
 use striatum::domain::world::{
-    AmbiguousView, GateView, HeldView, HeldWork, JobView, LaneBlock, LeaseView, LockState, Offer, RunView, SessionView,
-    SlotView, StaleView, World,
+    AmbiguousView, GateView, HeldView, HeldWork, JobView, LaneBlock, LeaseView, LockState, Offer, ProposalView,
+    RunView, SessionView, SlotView, StaleView, World,
 };
 
 /// The moment at which every picture is looked at; deadlines lie around it.
@@ -94,6 +94,7 @@ enum Part {
     Offered(String, String, Offer),
     Ambiguous(String),
     Stale,
+    Proposed,
     Due,
     Gate(Moment),
     Held(Cause),
@@ -112,6 +113,7 @@ fn part() -> impl Strategy<Value = Part> {
         5 => (word('r'), word('l'), offer()).prop_map(|(role, lane, offer)| Part::Offered(role, lane, offer)),
         1 => word('r').prop_map(Part::Ambiguous),
         1 => Just(Part::Stale),
+        1 => Just(Part::Proposed),
         1 => Just(Part::Due),
         1 => moment().prop_map(Part::Gate),
         1 => prop::sample::select(Cause::ALL.to_vec()).prop_map(Part::Held),
@@ -144,6 +146,7 @@ pub fn world() -> impl Strategy<Value = World> {
                 slots: Vec::new(),
                 ambiguous: Vec::new(),
                 stale: Vec::new(),
+                proposals: Vec::new(),
                 gates_due: Vec::new(),
                 gates: Vec::new(),
                 leases: Vec::new(),
@@ -191,7 +194,8 @@ fn number_sessions(world: &mut World, leases: &[Moment]) {
 
 fn place(world: &mut World, number: i64, part: Part) {
     let (job, name) = (JobId(number), format!("j{number}"));
-    world.has_open_jobs = true;
+    // A proposal may be all that is left of a run.
+    world.has_open_jobs |= !matches!(part, Part::Proposed);
     match part {
         Part::Offered(role, lane, offer) => {
             let offer = Offer { job, name, ..offer };
@@ -212,6 +216,7 @@ fn place(world: &mut World, number: i64, part: Part) {
             world.ambiguous.push(AmbiguousView { job, name, role, lanes: vec!["l0".into(), "l1".into()] });
         }
         Part::Stale => world.stale.push(StaleView { job, name }),
+        Part::Proposed => world.proposals.push(ProposalView { proposal: ProposalId(number), name }),
         Part::Due => world.gates_due.push(JobView { job, name }),
         Part::Gate(expires) => world.gates.push(GateView { gate: GateId(number), job, name, expires }),
         Part::Held(cause) => world.held.push(HeldView { name, cause }),
@@ -423,7 +428,7 @@ proptest! {
             prop_assert_eq!(launches(&plan), Vec::<&Launch>::new());
         }
         if plan.actions.contains(&Action::Complete) {
-            prop_assert!(!world.has_open_jobs);
+            prop_assert!(!world.has_open_jobs && world.proposals.is_empty());
         }
         for action in &plan.actions {
             if let Action::Escalate { cause, .. } = action {

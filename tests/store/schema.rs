@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 use striatum::domain::gate::Tier;
 use striatum::domain::job::{JobState, Outcome, Phase};
+use striatum::domain::proposal::ProposalState;
 use striatum::domain::run::RunState;
 use striatum::domain::session::{
     ChangeState, ExecutionState, GateState, LandingKind, LandingState, LeaseState, MessageState, SessionState,
@@ -101,6 +102,7 @@ fn the_words_that_a_column_may_hold_are_those_of_the_domain() {
         "gate.state" GateState;
         "gate.tier" Tier;
         "tree.state" TreeState;
+        "proposal.state" ProposalState;
         "change.state" ChangeState;
         "landing.state" LandingState;
         "landing.kind" LandingKind;

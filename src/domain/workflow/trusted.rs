@@ -12,7 +12,7 @@ use super::import;
 use super::keys::{self, Level};
 use super::reader::{self, Source};
 use super::section::{Section, Value};
-use crate::domain::frozen::{JobSpec, LaneSpec, RunSpec, Snapshot};
+use crate::domain::frozen::{JobSpec, LaneSpec, Origin, RunSpec, Snapshot};
 
 /// The two kinds of files that are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,8 @@ fn of_specs(run: &RunSpec, jobs: &[JobSpec]) -> Vec<String> {
     for (name, lane) in &run.lanes {
         of_lane(&mut lines, &format!("lane {name}"), lane);
     }
-    for job in jobs {
+    // A proposed job carries the scope and the commands of a job that is named here already.
+    for job in jobs.iter().filter(|job| job.origin == Origin::Planned) {
         of_job(&mut lines, &format!("job {}", job.id), job);
     }
     sorted(lines)

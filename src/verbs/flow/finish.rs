@@ -9,7 +9,7 @@ use crate::domain::id::RunId;
 use crate::domain::job::{Cause, JobEvent, JobState, Outcome};
 use crate::domain::run::{RunEvent, RunState};
 use crate::domain::session::{GateState, LeaseState, SessionState};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::event::About;
 use crate::store::gate::Decided;
 use crate::store::run::{Run, StateChange};
@@ -41,7 +41,10 @@ fn change(tx: &Writing<'_>, run: &Run, event: RunEvent, to: (Option<Cause>, Opti
 pub fn complete_if_done(tx: &Writing<'_>, run: RunId, evidence: &Evidence) -> Result<()> {
     let run = store::run::get(tx, run)?;
     let is_live = matches!(run.state, RunState::Running | RunState::NeedsOperator);
-    if !is_live || *evidence == Evidence::Unchecked || store::job::has_open(tx, run.id)? {
+    let is_open = |tx: &Writing<'_>| {
+        Ok::<_, Error>(store::job::has_open(tx, run.id)? || store::proposal::has_pending(tx, run.id)?)
+    };
+    if !is_live || *evidence == Evidence::Unchecked || is_open(tx)? {
         return Ok(());
     }
     if let Evidence::Damaged(what) = evidence {

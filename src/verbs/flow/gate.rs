@@ -49,8 +49,8 @@ pub fn why(job: &Job) -> String {
 
 /// Names everything that is shown at a job's gate: what the job is, and the commits behind it.
 pub fn digest(read: &Connection, run: &Run, job: &Job) -> Result<String> {
-    let mut shown = json!({"run": run.name, "job": job.name, "attempt": job.attempt, "snapshot": run.generation,
-        "why": job.spec.gate_note, "behind": behind(read, job)?});
+    let mut shown = json!({"run": run.name, "job": job.name, "attempt": job.attempt, "spec": job.spec,
+        "behind": behind(read, job)?});
     if job.spec.kind == JobType::Land {
         shown["tip"] = json!(run.tip.as_ref().or(run.base.as_ref()));
         shown["into"] = json!(job.spec.into);

@@ -10,6 +10,7 @@ pub mod finish;
 pub mod gate;
 pub mod offer;
 pub mod panel;
+pub mod proposal;
 pub mod reopen;
 pub mod seal;
 

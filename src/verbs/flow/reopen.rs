@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::offer::{Offer, offer};
-use super::{Step, attempt, step, tell};
+use super::{Step, attempt, proposal, step, tell};
 use crate::domain::event::EventType;
 use crate::domain::id::JobId;
 use crate::domain::job::{JobEvent, JobState, Outcome};
@@ -47,6 +47,7 @@ fn void(tx: &Writing<'_>, job: &Job, why: &str) -> Result<()> {
     if let Some(gate) = store::gate::pending_of_job(tx, job.id)? {
         store::gate::decide(tx, gate.id, &Decided { state: GateState::Expired, how: "reopened", note: Some(why) })?;
     }
+    proposal::void(tx, job)?;
     store::job::count_up(tx, job.id, Counter::Generation)?;
     step(tx, job, &Step { event: JobEvent::Block, reason: None, settled: false })?;
     tell(tx, EventType::JobReopened, job, &json!({"was": job.state, "attempt": job.attempt, "why": why}))

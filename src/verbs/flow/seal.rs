@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Step, attempt, finish, offer, panel, step, tell};
+use super::{Step, attempt, finish, offer, panel, proposal, step, tell};
 use crate::domain::contract::Answer;
 use crate::domain::event::{EventType, sha256_hex};
 use crate::domain::frozen::JobType;
@@ -58,6 +58,7 @@ pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Re
     let body = json!({"attempt": job.attempt, "session": sealing.session, "status": sealing.answer.status,
         "artifacts": sealing.artifacts.len()});
     tell(tx, EventType::JobSealed, job, &body)?;
+    proposal::keep(tx, run, job, &sealing.answer.next)?;
     if is_review {
         judge(tx, run, job, sealing)?;
     } else {

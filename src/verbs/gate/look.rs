@@ -17,6 +17,7 @@ use crate::store::run::Run;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 use crate::verbs::flow::gate as flow;
+use crate::verbs::proposal::{self, ProposalLine};
 use crate::verbs::run::find;
 
 /// Most gates in one list, most inputs in one view.
@@ -196,6 +197,33 @@ pub struct Shown {
     pub bytes: i64,
 }
 
+/// A proposed job, and what the program made of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Proposed {
+    /// What was proposed.
+    #[serde(flatten)]
+    pub line: ProposalLine,
+    /// Kind of worker.
+    pub role: Option<String>,
+    /// Way to execute.
+    pub lane: Option<String>,
+    /// What it may change; nothing when it only looks.
+    pub writes: Vec<String>,
+    /// Artifacts it gets beside those of its needs.
+    pub inputs: Vec<String>,
+}
+
+fn proposed(read: &Connection, job: &Job) -> Result<Option<Proposed>> {
+    let spec = &job.spec;
+    Ok(proposal::before(read, job)?.map(|line| Proposed {
+        line,
+        role: spec.role.clone(),
+        lane: spec.lane.clone(),
+        writes: spec.writes.clone(),
+        inputs: spec.inputs.clone(),
+    }))
+}
+
 /// What `gate show` tells.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ShowReport {
@@ -209,6 +237,9 @@ pub struct ShowReport {
     pub kind: JobType,
     /// What it would do.
     pub objective: String,
+    /// The proposal that it was, when an agent proposed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<Proposed>,
     /// Hash of what is shown here, kept with the decision.
     pub digest: Option<String>,
     /// Milliseconds until it is opened anew.
@@ -246,6 +277,7 @@ pub fn show(ctx: &Ctx, request: &ShowRequest) -> Result<ShowReport> {
             gate,
             kind: job.spec.kind,
             objective: job.spec.objective.clone(),
+            proposal: proposed(read, &job)?,
             digest,
             expires_in_ms,
             needs,

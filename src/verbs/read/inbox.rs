@@ -11,6 +11,7 @@ use crate::domain::contract::BlockedReason;
 use crate::domain::event::EventType;
 use crate::domain::gate::tier_of;
 use crate::domain::job::{Cause, JobState};
+use crate::domain::proposal::{Doubt, ProposalState};
 use crate::domain::run::RunState;
 use crate::domain::time::Timestamp;
 use crate::domain::word::word_enum;
@@ -22,6 +23,7 @@ use crate::verbs::Ctx;
 use crate::verbs::flow;
 use crate::verbs::flow::breaker;
 use crate::verbs::flow::offer::{GATE, GATE_REJECTED};
+use crate::verbs::proposal;
 use crate::verbs::run::find;
 
 /// Items shown when nothing says otherwise.
@@ -47,6 +49,8 @@ word_enum! {
         Lane "lane",
         /// Something that was made for an attempt, and could not be destroyed.
         Resource "resource",
+        /// A job that an agent proposes, and the driver does not admit by itself.
+        Proposal "proposal",
     }
 }
 
@@ -167,9 +171,30 @@ impl Desk<'_> {
         let (unlaunchable, known) = self.unlaunchable()?;
         total += known;
         items.extend(unlaunchable);
+        total += self.proposals(&mut items)?;
         total += self.tripped(&mut items);
         total += self.stopped(&mut items)?;
         Ok((items, total))
+    }
+
+    /// Adds proposals that were surfaced; gives how many there are.
+    fn proposals(&self, items: &mut Vec<Item>) -> Result<u32> {
+        let (read, run) = (self.read, self.look.run.id);
+        for row in store::proposal::in_state(read, run, ProposalState::Surfaced, self.limit)? {
+            let (id, since) = (row.id.to_string(), row.proposed_at);
+            let line = proposal::line(read, row)?;
+            let why =
+                line.why.as_deref().and_then(|word| word.parse::<Doubt>().ok()).map_or("", |doubt| doubt.reason());
+            let next = |verb: &str, why: &str| Next::new("person", why, &["striatum", "run", verb, &id]);
+            items.push(Item {
+                text: format!("{} proposes a {}: {} ({why})", line.by, line.kind, line.objective),
+                job: Some(line.by),
+                next: vec![next("admit", "make it a job"), next("dismiss", "put it aside")],
+                id: id.clone(),
+                ..self.item(ItemKind::Proposal, Cause::Other, since)
+            });
+        }
+        Ok(store::proposal::count_in_state(read, run, ProposalState::Surfaced)?)
     }
 
     /// Adds jobs that were left to a person, or failed; gives how many there are.

@@ -21,6 +21,7 @@ use crate::store::event::Scope;
 use crate::store::job::{Job, Place};
 use crate::store::{self, Connection, StoreResult};
 use crate::verbs::Ctx;
+use crate::verbs::proposal::{self, ProposalLine};
 use crate::verbs::run::find;
 
 /// Attempts shown.
@@ -244,6 +245,9 @@ pub struct JobReport {
     pub attempts: Vec<AttemptLine>,
     /// How many are not shown.
     pub attempts_left_out: u32,
+    /// What it proposed, newest first.
+    #[serde(default)]
+    pub proposals: Vec<ProposalLine>,
     /// Files of the newest attempt that somebody held.
     pub paths: Option<Paths>,
     /// Its newest events, oldest first.
@@ -302,6 +306,7 @@ fn report(ctx: &Ctx, read: &Connection, look: &Look, job: &Job) -> Result<JobRep
         needed_by_left_out,
         reviews: spec.reviewed_job().map(str::to_owned),
         verdicts: verdicts(read, job)?,
+        proposals: proposal::of_job(read, job, PARTS)?,
         paths: paths(ctx, job, &rows),
         attempts,
         attempts_left_out,

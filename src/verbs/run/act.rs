@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::domain::action::{Action, Launch};
 use crate::domain::event::EventType;
 use crate::domain::frozen::RoleContext;
-use crate::domain::id::{JobId, RunId, SessionId};
+use crate::domain::id::{JobId, ProposalId, RunId, SessionId};
 use crate::domain::job::{Cause, JobEvent, Outcome};
 use crate::domain::run::RunState;
 use crate::domain::session::{GateState, LeaseState, SessionEvent, SessionState, SupervisorState};
@@ -18,7 +18,7 @@ use crate::store::gate::Decided;
 use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
-use crate::verbs::flow::{Step, breaker, finish, gate, step, tell};
+use crate::verbs::flow::{Step, breaker, finish, gate, proposal, step, tell};
 use crate::verbs::resource::destroy::{self, Begun};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
 use crate::verbs::settle::{self, evidence};
@@ -58,6 +58,7 @@ pub fn act(ctx: &Ctx, run: RunId, action: &Action, launched: &mut Launched) -> R
         Action::CloseSession { session, role, lane } => close_session(ctx, *session, role, lane),
         Action::Adopt { session, job } => adopt(ctx, *session, job, launched),
         Action::Launch(launch) => launch_lane(ctx, run, launch, launched),
+        Action::AdmitNext { proposal, .. } => admit_next(ctx, *proposal),
         Action::OpenGate { job, .. } => open_gate(ctx, run, *job),
         Action::ExpireGate { gate, .. } => expire_gate(ctx, *gate),
         Action::Destroy { id, resource, job } => destroy_resource(ctx, *id, (resource, job), launched),
@@ -306,6 +307,13 @@ fn close_drained_authors(ctx: &Ctx, run: RunId) -> Result<()> {
         stop_lane(ctx, session.id, &session.role, &session.lane)?;
     }
     Ok(())
+}
+
+fn admit_next(ctx: &Ctx, id: ProposalId) -> Result<Done> {
+    match ctx.write("settle", |tx| proposal::settle(tx, id))? {
+        Some(line) => changed(line),
+        None => Ok(Done::Moot),
+    }
 }
 
 fn open_gate(ctx: &Ctx, run: RunId, job: JobId) -> Result<Done> {

@@ -64,6 +64,7 @@ fn seen(ctx: &Ctx, read: &Connection, run: Run, stillness: &mut Stillness) -> Re
         slots: frontier.slots.iter().map(|row| slot_view(&run, row, author, is_untrusted)).collect(),
         ambiguous: frontier.ambiguous,
         stale: frontier.stale,
+        proposals: frontier.proposals,
         gates_due: frontier.gates_due,
         gates: frontier.gates,
         leases: frontier.leases,

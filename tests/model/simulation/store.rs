@@ -473,6 +473,7 @@ impl Store {
             slots: self.slots(),
             ambiguous: Vec::new(),
             stale: self.stale(),
+            proposals: Vec::new(),
             gates_due: self.gates_due(),
             gates: self.open_gates().map(|gate| self.gate_view(gate)).collect(),
             leases: Vec::new(),
