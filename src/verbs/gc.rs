@@ -29,7 +29,8 @@ const LOGS_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 pub struct GcRequest {
     /// Take away what is listed, instead of listing it.
     pub yes: bool,
-    /// A tree that stays for a reason, as `RUN/JOB`: take it away all the same, its contents pinned as a commit.
+    /// A tree that stays for a reason, as `RUN/JOB`: take it away all the same, its contents pinned as a commit. Or the
+    /// name of a resource that its command can't destroy: somebody has done that by hand.
     pub discard: Option<String>,
     /// Why.
     pub reason: Option<String>,
@@ -67,7 +68,8 @@ pub struct GcReport {
 /// The store, git or the disk refuses; `--discard` names nothing that is kept, or gives no reason.
 pub fn gc(ctx: &Ctx, request: &GcRequest) -> Result<GcReport> {
     let pinned = match &request.discard {
-        Some(named) => discard(ctx, named, request)?,
+        Some(named) if named.contains('/') => discard(ctx, named, request)?,
+        Some(named) => forget(ctx, named, request).map(|()| None)?,
         None => None,
     };
     let mut left = resources(ctx, request.yes)?;
@@ -187,10 +189,23 @@ fn printed(ctx: &Ctx, run: &Run) -> Result<Vec<PathBuf>> {
     Ok(printed)
 }
 
+/// Somebody says that a resource is gone, whatever its command says.
+fn forget(ctx: &Ctx, named: &str, request: &GcRequest) -> Result<()> {
+    let reason = reason(request, "say with --reason how it went; it stands in the log")?;
+    let left = ctx.read(|read| Ok(store::resource::left(read)?))?.into_iter().find(|row| row.name == named);
+    let row = left.ok_or_else(|| {
+        Error::new(Code::NotFound, format!("no resource {named} is left, and a work tree is named RUN/JOB"))
+    })?;
+    if request.yes { destroy::forget(ctx, &row, reason) } else { Ok(()) }
+}
+
+fn reason<'a>(request: &'a GcRequest, hint: &str) -> Result<&'a str> {
+    request.reason.as_deref().ok_or_else(|| Error::new(Code::Usage, hint.to_owned()))
+}
+
 fn discard(ctx: &Ctx, named: &str, request: &GcRequest) -> Result<Option<String>> {
-    let usage = |text: &str| Error::new(Code::Usage, text.to_owned());
-    let (run, job) = named.split_once('/').ok_or_else(|| usage("name the tree as RUN/JOB"))?;
-    let reason = request.reason.as_deref().ok_or_else(|| usage("say why with --reason; it stands in the commit"))?;
+    let (run, job) = named.split_once('/').unwrap_or((named, ""));
+    let reason = reason(request, "say why with --reason; it stands in the commit")?;
     let (run, job, row) = ctx.read(|read| {
         let run = find::named(read, run)?;
         let job = find::job(read, &run, job)?;

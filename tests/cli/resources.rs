@@ -109,7 +109,8 @@ fn one_that_can_not_be_destroyed_is_listed_until_it_is_and_undoes_nothing() {
     let item = &inbox["items"][0];
     assert_eq!((&item["id"], &item["kind"], &item["run"]), (&name.clone().into(), &"resource".into(), &"w-1".into()));
     assert_eq!(item["text"], "could not be destroyed: it failed: destroy is stuck");
-    assert_eq!(crate::support::next_commands(item), ["striatum gc --yes"]);
+    let by_hand = format!("striatum gc --discard {name} --reason ... --yes");
+    assert_eq!(crate::support::next_commands(item), ["striatum gc --yes".to_owned(), by_hand]);
     let doctor = repo.json(&["doctor"]).value();
     let codes = doctor["checks"].as_array().unwrap().iter().flat_map(|check| check["findings"].as_array().unwrap());
     assert!(codes.clone().any(|finding| finding["code"] == "resource_left"), "{doctor}");
@@ -125,6 +126,26 @@ fn one_that_can_not_be_destroyed_is_listed_until_it_is_and_undoes_nothing() {
     assert_eq!(repo.rows("SELECT state, tries FROM resource"), ["destroyed 3"]);
     assert_eq!(repo.story(&["ephemeral.left", "ephemeral.destroyed"]).len(), 3);
     repo.check_nothing_there();
+    repo.check_sound();
+}
+
+#[test]
+fn one_that_was_destroyed_by_hand_is_listed_until_somebody_says_so() {
+    let repo = one("");
+    repo.agent("try", "complete");
+    repo.thing("fails-destroy", true);
+    repo.start("w");
+    repo.drive().ok();
+    let name: String = repo.one("SELECT name FROM resource WHERE state = 'left'", ());
+    std::fs::remove_dir(repo.things().join("there").join(&name)).unwrap();
+    repo.striatum(&["uninit", "--yes"]).exits(5);
+    repo.json(&["gc", "--discard", "db-other", "--reason", "gone", "--yes"]).refused(2, "not_found");
+    repo.json(&["gc", "--discard", &name, "--yes"]).exits(2);
+    repo.striatum(&["gc", "--discard", &name, "--reason", "by hand"]).ok();
+    assert_eq!(repo.count("resource WHERE state = 'left'"), 1, "to list is not to do");
+    repo.striatum(&["gc", "--discard", &name, "--reason", "by hand", "--yes"]).ok();
+    assert_eq!(repo.rows("SELECT state, reason FROM resource"), ["destroyed by hand"]);
+    assert_eq!(repo.striatum(&["inbox"]).ok().stdout, "inbox: empty\n");
     repo.check_sound();
 }
 

@@ -462,6 +462,13 @@ fn left(ctx: &Ctx, run: String, job: String, row: Resource) -> Item {
         text: format!("could not be destroyed: {}", row.reason.as_deref().unwrap_or("nobody knows why")),
         question: None,
         stops_run: false,
-        next: vec![Next::new("operator", "try again to destroy it", &["striatum", "gc", "--yes"])],
+        next: vec![
+            Next::new("operator", "try again to destroy it", &["striatum", "gc", "--yes"]),
+            Next::new(
+                "operator",
+                "say that you have destroyed it yourself",
+                &["striatum", "gc", "--discard", &row.name, "--reason", "...", "--yes"],
+            ),
+        ],
     }
 }

@@ -170,6 +170,23 @@ fn run_destroy(ctx: &Ctx, run: &Run, job: &Job, row: &Resource) -> Result<Option
     })
 }
 
+/// Somebody says that it is gone.
+///
+/// # Errors
+/// The store refuses.
+pub fn forget(ctx: &Ctx, row: &Resource, reason: &str) -> Result<()> {
+    let lock = place(ctx, row)?.lock(ctx)?;
+    ctx.write("gc", |tx| {
+        intend(tx, row.id)?;
+        let now = store::resource::get(tx, row.id)?;
+        store::resource::ended(tx, row.id, now.state.next(ResourceEvent::Vanish)?, Some(reason))?;
+        let body = json!({"attempt": row.attempt, "resource": row.name, "tries": now.tries, "by_hand": reason});
+        tell(tx, EventType::EphemeralDestroyed, &store::job::get(tx, row.job)?, &body)
+    })?;
+    drop(lock);
+    Ok(())
+}
+
 fn end(tx: &Writing<'_>, id: i64, why: Option<&str>) -> Result<()> {
     let row = store::resource::get(tx, id)?;
     let (event, kind) = match why {
