@@ -172,7 +172,8 @@ fn commands_that_are_not_trusted_any_more_destroy_nothing() {
 
 #[test]
 fn a_resource_that_is_a_process_outlives_commands_and_agent_and_ends_with_its_attempt() {
-    let repo = one("verify = [[\"sh\", \"-c\", \"kill -0 $(cat THINGS/there/$STRIATUM_RESOURCE/pid)\"]]");
+    let sees = "[\"sh\", \"-c\", \"kill -0 $(cat THINGS/there/$STRIATUM_RESOURCE/pid)\"]";
+    let repo = one(&format!("verify = [{sees}, {sees}]"));
     repo.thing("lives", true);
     let pid = format!("$(cat {}/there/$STRIATUM_RESOURCE/pid)", repo.things().display());
     repo.agent("try", &format!("until kill -0 {pid}; do sleep 0.02; done; effect sees {pid}; complete"));

@@ -156,6 +156,27 @@ fn nobody_drives_any_more_and_gc_destroys_what_a_dead_worker_had() {
 }
 
 #[test]
+fn the_next_driver_of_an_ended_run_destroys_what_a_dead_worker_had() {
+    let repo = told("oneshot");
+    repo.thing("waits-create", true);
+    let run = repo.start("w");
+    let worker = repo.register("author", "script").sharing_process();
+    let mut claim = repo.spawn_command(worker.command(&["claim"]));
+    wait_until("it is being made", || repo.asked() == ["create 1"]);
+    claim.kill();
+    repo.striatum(&["run", "cancel", "--reason", "enough"]).ok();
+    let foreseen = repo.striatum(&["run", "drive", "--run-id", &run, "--dry-run"]);
+    assert!(foreseen.stdout.contains("would destroy/db-"), "{foreseen}");
+    assert_eq!(repo.asked(), ["create 1"]);
+    let driven = repo.striatum(&["run", "drive", "--run-id", &run]).exits(1);
+    assert!(driven.stdout.contains("of try: its holder is gone"), "{driven}");
+    repo.thing("waits-create", false);
+    repo.check_nobody_left();
+    repo.check_nothing_there();
+    repo.check_sound();
+}
+
+#[test]
 fn one_that_kills_whoever_destroys_it_is_left_to_a_person() {
     let repo = told("oneshot");
     let run = repo.start("w");
