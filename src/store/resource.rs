@@ -91,7 +91,8 @@ pub fn due(read: &Connection, run: RunId) -> StoreResult<Vec<Resource>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const LEFT: &str = "SELECT * FROM resource WHERE state <> 'destroyed' AND state = 'left' ORDER BY id";
+const LEFT: &str = "SELECT * FROM resource INDEXED BY resource_there WHERE state <> 'destroyed' AND state = 'left'
+  ORDER BY id";
 
 /// Resources of all runs that could not be destroyed.
 pub fn left(read: &Connection) -> StoreResult<Vec<Resource>> {
@@ -100,7 +101,7 @@ pub fn left(read: &Connection) -> StoreResult<Vec<Resource>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-const ABANDONED: &str = "SELECT resource.* FROM resource
+const ABANDONED: &str = "SELECT resource.* FROM resource INDEXED BY resource_there
     JOIN attempt ON attempt.job_id = resource.job_id AND attempt.number = resource.attempt
     JOIN session ON session.id = resource.session_id
   WHERE resource.state <> 'destroyed'
