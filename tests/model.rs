@@ -1,6 +1,8 @@
 //! Properties of the pure centre: whatever goes in, these hold.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "model/contract.rs"]
+mod contract;
 #[path = "model/lively.rs"]
 mod lively;
 #[path = "model/reconcile.rs"]
