@@ -16,8 +16,12 @@ mod await_work;
 mod breakers;
 #[path = "cli/causes.rs"]
 mod causes;
+#[path = "model/simulation/chance.rs"]
+mod chance;
 #[path = "cli/check.rs"]
 mod check;
+#[path = "cli/closed_list.rs"]
+mod closed_list;
 #[path = "cli/control.rs"]
 mod control;
 #[path = "cli/diff.rs"]

@@ -85,7 +85,7 @@ fn cpu_ns(pid: u32) -> Outcome<u64> {
 
 /// Milliseconds from a commit to the line that the driver's next turn prints.
 fn seen_after(ctx: &Ctx, screen: &mut Screen) -> Outcome<f64> {
-    ctx.write("bench", |tx| Ok(striatum::store::run::add_cost(tx, striatum::domain::id::RunId(1), 1)?))?;
+    ctx.write("bench", |tx| Ok(striatum::store::run::add_active(tx, striatum::domain::id::RunId(1), 1)?))?;
     let start = Instant::now();
     screen.next(Duration::from_secs(5))?;
     let took = start.elapsed().as_secs_f64() * 1e3;

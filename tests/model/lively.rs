@@ -594,3 +594,64 @@ proptest! {
         }
     }
 }
+
+/// A reviewer behind an author that is told to end in this very turn, and a lane that is parked.
+#[test]
+fn a_run_is_not_given_up_while_an_author_is_told_to_end_for_its_reviewer() {
+    let slot = |role: &str, lane: &str, job: i64, blocked| SlotView {
+        role: role.to_owned(),
+        lane: lane.to_owned(),
+        offers: vec![Offer {
+            job: JobId(job),
+            name: format!("j{job}"),
+            attempt: 1,
+            is_fresh: role == "reviewer",
+            not_before: None,
+            lost: None,
+            was_launched: false,
+        }],
+        live: 1,
+        blocked,
+        free_leases: 1,
+        blocking_author: Some(SessionId(1)),
+    };
+    let author = SessionView {
+        id: SessionId(1),
+        role: "author".to_owned(),
+        lane: "one".to_owned(),
+        is_fresh: false,
+        is_driven: true,
+        is_self_driven: false,
+        supervisor: Some(SupervisorState::Attached),
+        is_stopping: false,
+        recoveries: 0,
+        helper: LockState::Held,
+        agent: LockState::Held,
+        offered: None,
+        held: None,
+        packets: 1,
+        deadline: None,
+        is_launchable: true,
+    };
+    let slots = vec![slot("author", "two", 1, Some(LaneBlock::Parked)), slot("reviewer", "one", 2, None)];
+    let model = Model {
+        jobs: Vec::new(),
+        sessions: Vec::new(),
+        max_active: 4,
+        lane_max: vec![4, 4],
+        cooling: BTreeMap::new(),
+        launches_left: 9,
+        tripped: Vec::new(),
+        state: RunState::Running,
+        now: 0,
+        claimed: BTreeSet::new(),
+    };
+    let mut world = World { sessions: vec![author], slots, has_open_jobs: true, ..model.world() };
+    let plan = reconcile(&world, &at(0));
+    assert!(plan.actions.iter().any(|act| matches!(act, Action::StopLane { .. })), "{plan:?}");
+    assert!(!plan.actions.iter().any(|act| matches!(act, Action::Escalate { .. })), "{plan:?}");
+    assert_eq!(plan.standing, Standing::Moving);
+    world.sessions[0].is_stopping = true;
+    let plan = reconcile(&world, &at(0));
+    assert_eq!((plan.actions, plan.standing), (Vec::new(), Standing::Moving));
+}

@@ -26,9 +26,6 @@ use striatum::domain::run::RunState;
 /// Runs of a test that is run every time.
 const FEW: u64 = 300;
 
-/// Seeds whose runs once broke a rule.
-const BROKE: &[u64] = &[10_592, 72_139];
-
 /// How often persons come back to a run that waits for them.
 const ROUNDS: usize = 200;
 
@@ -66,10 +63,11 @@ fn simulate(seed: u64) -> RunState {
 }
 
 #[test]
+#[allow(clippy::print_stderr, reason = "the seed is what repeats the run")]
 fn every_simulated_run_keeps_the_rules_and_ends() {
     let seeds: Vec<u64> = match number("STRIATUM_SIM_SEED") {
         Some(seed) => vec![seed],
-        None => (0..number("STRIATUM_SIM_RUNS").unwrap_or(FEW)).chain(BROKE.iter().copied()).collect(),
+        None => (0..number("STRIATUM_SIM_RUNS").unwrap_or(FEW)).collect(),
     };
     let mut ends = std::collections::BTreeMap::new();
     for seed in &seeds {

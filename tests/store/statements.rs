@@ -95,8 +95,9 @@ fn no_statement_is_put_together_from_strings() {
 }
 
 /// Statements that may walk a whole table, with the reason; a module's name stands for all of its statements.
-const SCANS: [(&str, &str); 13] = [
+const SCANS: [(&str, &str); 14] = [
     ("audit::", "`audit verify` looks at everything"),
+    ("evidence::", "`audit verify` looks at everything of a run"),
     ("invariant::", "`doctor` looks at everything"),
     ("event::WALK", "`audit verify` looks at everything"),
     ("event::LAST", "newest first, one row"),

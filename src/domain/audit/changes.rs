@@ -104,7 +104,7 @@ pub fn chained(evidence: &Evidence) -> Looked {
 fn next_link(left: &[&ChangeFacts], at: Option<&str>) -> Option<usize> {
     let continues = |change: &&ChangeFacts| at.is_some() && change.before.as_deref() == at;
     let stays = |change: &&ChangeFacts| continues(change) && change.before == change.after;
-    left.iter().position(|change| stays(change)).or_else(|| left.iter().position(|change| continues(change)))
+    left.iter().position(stays).or_else(|| left.iter().position(continues))
 }
 
 /// What git has of the branch.
