@@ -5,6 +5,8 @@
 mod contract;
 #[path = "model/lively.rs"]
 mod lively;
+#[path = "model/proposal.rs"]
+mod proposal;
 #[path = "model/reconcile.rs"]
 mod reconcile;
 #[path = "model/scope.rs"]
