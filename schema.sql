@@ -295,6 +295,24 @@ CREATE TABLE change (
 ) STRICT;
 CREATE INDEX change_intended ON change (tip_after) WHERE state = 'intended';    -- was the branch about to be moved there?
 
+-- A resource that is made for one attempt alone. Its row is there before it is.
+CREATE TABLE resource (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,           -- never shown; people see `name`
+  run_id INTEGER NOT NULL REFERENCES run (id),    -- whose
+  job_id INTEGER NOT NULL REFERENCES job (id),    -- for what
+  attempt INTEGER NOT NULL,                       -- for which try
+  session_id INTEGER NOT NULL REFERENCES session (id), -- whose try that is
+  maker TEXT NOT NULL,                            -- the process that made it: pid, start, boot
+  name TEXT NOT NULL,                             -- what its commands call it; no other has it, in any store
+  state TEXT NOT NULL                             -- where it is
+    CHECK (state IN ('creating', 'ready', 'destroying', 'destroyed', 'left')),
+  tries INTEGER NOT NULL,                         -- times that somebody set out to destroy it
+  reason TEXT,                                    -- left: why it could not be destroyed
+  made_at INTEGER NOT NULL,                       -- intent
+  ended_at INTEGER                                -- when it was destroyed
+) STRICT;
+CREATE INDEX resource_there ON resource (run_id) WHERE state <> 'destroyed';    -- what is left to destroy
+
 -- A file that an attempt published; its bytes are under artifacts/. Append-only.
 CREATE TABLE artifact (
   id INTEGER PRIMARY KEY AUTOINCREMENT,           -- never shown

@@ -64,6 +64,8 @@ mod repositories;
 mod request;
 #[path = "cli/rescue.rs"]
 mod rescue;
+#[path = "cli/resources.rs"]
+mod resources;
 #[path = "cli/run.rs"]
 mod run;
 #[path = "cli/sandbox.rs"]

@@ -22,6 +22,8 @@ mod hostile;
 mod kill;
 #[path = "faults/land.rs"]
 mod land;
+#[path = "faults/resources.rs"]
+mod resources;
 #[path = "faults/signals.rs"]
 mod signals;
 #[path = "faults/together.rs"]

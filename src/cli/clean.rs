@@ -12,10 +12,10 @@ use crate::verbs::uninit::{UninitReport, UninitRequest};
 /// What is asked of gc.
 #[derive(Args)]
 pub struct Gc {
-    /// A work tree that is kept: pin its contents as a commit and take it away
-    #[arg(long, value_name = "RUN/JOB", requires = "reason")]
+    /// A work tree that is kept: pin its contents as a commit and take it away; or a resource that you have destroyed
+    #[arg(long, value_name = "RUN/JOB|RESOURCE", requires = "reason")]
     discard: Option<String>,
-    /// Why it may go; stands in the commit
+    /// Why it may go; stands in the commit, or in the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -174,6 +174,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(crate::verbs::supervise::run_lane(words.into_iter().skip(2)));
         }
         Some(crate::verbs::supervise::start::HELPER_VERB) => return supervise::helper(&words),
+        Some(crate::verbs::resource::destroy::RESOURCE_VERB) => return supervise::destroyer(&words),
         Some(crate::verbs::notice::NOTIFY_VERB) => return notice::tell(&words),
         _ => {}
     }

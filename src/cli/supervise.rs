@@ -11,6 +11,7 @@ use crate::broker::server::Server;
 use crate::domain::id::SessionId;
 use crate::error::{Code, Error, Result};
 use crate::verbs::ctx;
+use crate::verbs::resource::destroy::finish;
 use crate::verbs::supervise::host::{self, Assignment};
 use crate::verbs::supervise::start::StartRequest;
 use crate::verbs::supervise::stop::{StatusReport, StatusRequest, StopRequest};
@@ -120,4 +121,22 @@ fn host(words: &[OsString]) -> Result<()> {
     let ctx = ctx::open(None)?.lasting();
     let mut server = Server::bind(&host::socket_of(&ctx, assignment.session))?;
     host::host(&ctx, assignment, locks, &mut server)
+}
+
+/// `__resource NUMBER [--cut]`, started with the resource's lock as standard input.
+pub fn destroyer(words: &[OsString]) -> ExitCode {
+    match destroy(words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("a resource was not destroyed: {error}\n"));
+            ExitCode::from(error.exit())
+        }
+    }
+}
+
+fn destroy(words: &[OsString]) -> Result<()> {
+    let locks = host::adopt()?;
+    let word = |number: usize| words.get(number).and_then(|word| word.to_str()).unwrap_or_default();
+    let number = word(2).parse().map_err(|_| Error::new(Code::Usage, "not a destroyer's words"))?;
+    finish(&ctx::open(None)?.lasting(), number, word(3) == "--cut", &locks.helper)
 }

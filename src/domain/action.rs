@@ -102,6 +102,15 @@ pub enum Action {
         /// The job's name.
         name: String,
     },
+    /// Settlement: what was made for an attempt whose holder is gone is destroyed, by a process of its own.
+    Destroy {
+        /// The store's number.
+        id: i64,
+        /// Its own name.
+        resource: String,
+        /// The job that it was made for.
+        job: String,
+    },
     /// Settlement: a breaker is told to have tripped.
     Trip {
         /// Which.
@@ -158,6 +167,7 @@ impl Action {
             Action::AdmitNext { proposal, .. } => format!("next/{proposal}"),
             Action::OpenGate { name, .. } => format!("gate/{name}"),
             Action::ExpireGate { gate, .. } => format!("expire/{gate}"),
+            Action::Destroy { resource, .. } => format!("destroy/{resource}"),
             Action::Trip { breaker } => format!("trip/{breaker}"),
             Action::Calm => "calm".to_owned(),
             Action::Revive => "revive".to_owned(),
@@ -182,6 +192,7 @@ impl Action {
             | Action::AdmitNext { .. }
             | Action::OpenGate { .. }
             | Action::ExpireGate { .. }
+            | Action::Destroy { .. }
             | Action::Trip { .. }
             | Action::Calm
             | Action::Revive

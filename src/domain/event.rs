@@ -150,6 +150,8 @@ word_enum! {
         EphemeralChecked "ephemeral.checked",
         /// A resource is gone.
         EphemeralDestroyed "ephemeral.destroyed",
+        /// A resource could not be destroyed.
+        EphemeralLeft "ephemeral.left",
         /// A proposal became a job.
         NextAdmitted "next.admitted",
         /// A proposal is shown to a person.

@@ -19,6 +19,7 @@ pub mod path;
 pub mod phrase;
 pub mod proposal;
 pub mod reconcile;
+pub mod resource;
 pub mod run;
 pub mod scope;
 pub mod session;

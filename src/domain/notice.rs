@@ -32,6 +32,7 @@ impl Occasion {
             | EventType::JobFailed
             | EventType::JobSurfaced
             | EventType::NextSurfaced
+            | EventType::EphemeralLeft
             | EventType::BreakerTripped => Some(Occasion::Inbox),
             EventType::RunNeedsOperator => Some(Occasion::NeedsOperator),
             EventType::RunCompleted => Some(Occasion::Completed),

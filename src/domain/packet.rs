@@ -169,6 +169,9 @@ pub struct Packet {
     /// Paths in it that carry conflict marks: work carried over met newer work of others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
+    /// The name of what was made for this attempt alone; it goes when the attempt is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     /// Artifacts to read.
     pub inputs: Vec<Input>,
     /// Reviews: what is judged.
@@ -216,6 +219,12 @@ impl Packet {
             "Your earlier work met newer work of others here: resolve the conflict marks",
             self.conflicts.iter().map(|path| format!("`{path}`")),
         );
+        if let Some(name) = &self.resource {
+            text.line(&format!(
+                "`{name}` (also in `STRIATUM_RESOURCE`) was made for this attempt alone and goes with it: use it, and \
+                 nothing else that is shared."
+            ));
+        }
         text.list("You may not change", self.forbids.iter().map(|glob| format!("`{glob}`")));
         text.list(
             "Checked before your work is accepted",

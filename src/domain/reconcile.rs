@@ -4,12 +4,13 @@
 //! 1. *reap*: sessions whose locks nobody holds are lost, or recovered when an agent was started;
 //! 2. *expire*: unsupervised holds and sessions, and gates, past their deadline;
 //! 3. *observe*: stale jobs whose holder left nothing but rows;
-//! 4. *close*: lanes whose work is sealed and whose slot is empty, before anything fresh is registered;
-//! 5. *next*: proposals of sealed answers, before the gates that may have to wait for them;
-//! 6. *gates*: jobs that a person must let through;
-//! 7. *launch*: adopt what covers a slot, else register and start, within capacity and budget;
-//! 8. *breakers*: what is used up or silent is told;
-//! 9. *end*: nothing in flight and nothing to launch: complete, wait for a person, or escalate.
+//! 4. *destroy*: resources that a dead holder left;
+//! 5. *close*: lanes whose work is sealed and whose slot is empty, before anything fresh is registered;
+//! 6. *next*: proposals of sealed answers, before the gates that may have to wait for them;
+//! 7. *gates*: jobs that a person must let through;
+//! 8. *launch*: adopt what covers a slot, else register and start, within capacity and budget;
+//! 9. *breakers*: what is used up or silent is told;
+//! 10. *end*: nothing in flight and nothing to launch: complete, wait for a person, or escalate.
 //!
 //! It is pure and total: no clock, no I/O, no order among rows matters. It never sees a finished job.
 
@@ -30,6 +31,7 @@ pub fn reconcile(world: &World, now: &Moment) -> Plan {
         // What a dead helper left is ended even so; a STOP file forbids to start anything, helpers too.
         if standing != Standing::NotStarted && !world.stop_file {
             reap(world, &mut plan);
+            destroy(world, &mut plan);
         }
         plan.standing = standing;
         return plan;
@@ -37,6 +39,7 @@ pub fn reconcile(world: &World, now: &Moment) -> Plan {
     reap(world, &mut plan);
     expire(world, now, &mut plan);
     observe(world, &mut plan);
+    destroy(world, &mut plan);
     close(world, &mut plan);
     next(world, &mut plan);
     gates(world, &mut plan);
@@ -126,6 +129,15 @@ fn observe(world: &World, plan: &mut Plan) {
     stale.sort_by_key(|job| job.job);
     for job in stale {
         plan.actions.push(Action::Observe { job: job.job, name: job.name.clone() });
+    }
+}
+
+fn destroy(world: &World, plan: &mut Plan) {
+    let mut due: Vec<_> = world.resources.iter().filter(|resource| resource.lock == LockState::Free).collect();
+    due.sort_by_key(|resource| resource.id);
+    for resource in due {
+        let (id, name, job) = (resource.id, resource.name.clone(), resource.job.clone());
+        plan.actions.push(Action::Destroy { id, resource: name, job });
     }
 }
 

@@ -25,6 +25,7 @@ pub const LAUNCH_NAMES: &[&str] = &[
     "lane",
     "model",
     "budget.cost_left",
+    "resource",
     "striatum",
 ];
 

@@ -32,6 +32,8 @@ pub struct World {
     pub gates: Vec<GateView>,
     /// Holds with a deadline.
     pub leases: Vec<LeaseView>,
+    /// Resources that nobody works with any more.
+    pub resources: Vec<ResourceView>,
     /// What waits for a person or is broken, gates and unlaunchable work left out.
     pub held: Vec<HeldView>,
     /// Some job is not settled.
@@ -233,6 +235,19 @@ pub struct LeaseView {
     pub name: String,
     /// When it ends without a verb.
     pub deadline: Moment,
+}
+
+/// A resource whose attempt is over and whose holder is gone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceView {
+    /// The store's number.
+    pub id: i64,
+    /// Its own name.
+    pub name: String,
+    /// The job that it was made for.
+    pub job: String,
+    /// The lock of whoever runs its commands.
+    pub lock: LockState,
 }
 
 /// Something that waits for a person or is broken.

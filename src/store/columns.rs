@@ -7,6 +7,7 @@ use crate::domain::gate::Tier;
 use crate::domain::id::{DecisionId, GateId, JobId, LeaseId, MessageId, ProposalId, RunId, SessionId};
 use crate::domain::job::{Cause, JobState, Outcome, Phase};
 use crate::domain::proposal::ProposalState;
+use crate::domain::resource::ResourceState;
 use crate::domain::run::RunState;
 use crate::domain::session::{
     ChangeState, ExecutionState, GateState, LandingKind, LandingState, LeaseState, MessageState, SessionState,
@@ -61,6 +62,7 @@ words!(
     Verdict,
     Tier,
     TreeState,
+    ResourceState,
     ChangeState,
     LandingState,
     LandingKind,

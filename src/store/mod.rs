@@ -22,6 +22,7 @@ pub mod lease;
 pub mod message;
 pub mod proposal;
 pub mod request;
+pub mod resource;
 pub mod run;
 pub mod schema;
 pub mod session;

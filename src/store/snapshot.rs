@@ -7,7 +7,9 @@ use super::message::Holding;
 use super::run::Run;
 use super::session::Session;
 use super::supervisor::Supervisor;
-use super::{StoreResult, attempt, gate, job, landing, lane, lease, message, proposal, session, supervisor, tally};
+use super::{
+    StoreResult, attempt, gate, job, landing, lane, lease, message, proposal, resource, session, supervisor, tally,
+};
 use crate::domain::gate::{is_due, tier_of};
 use crate::domain::job::{Cause, JobState, Outcome};
 use crate::domain::proposal::ProposalState;
@@ -37,6 +39,8 @@ pub struct Frontier {
     pub gates: Vec<GateView>,
     /// Holds with a deadline.
     pub leases: Vec<LeaseView>,
+    /// Resources that nobody works with any more, with the names of their jobs.
+    pub resources: Vec<(resource::Resource, String)>,
     /// What waits for a person or is broken.
     pub held: Vec<HeldView>,
     /// Some job is not settled.
@@ -89,6 +93,7 @@ pub fn frontier(read: &Connection, run: &Run, launchable: u32) -> StoreResult<Fr
         gates: if obstacles.has_gates { gate::views(read, run.id)? } else { Vec::new() },
         active_leases: u32::try_from(holds.len()).unwrap_or(u32::MAX),
         leases: holds.into_iter().filter_map(lease_view).collect(),
+        resources: resources(read, run)?,
         held: held(read, run, &obstacles)?,
         has_open_jobs: obstacles.has_open,
     })
@@ -218,6 +223,15 @@ fn gates_due(read: &Connection, run: &Run) -> StoreResult<Vec<JobView>> {
 fn lease_view(hold: lease::Hold) -> Option<LeaseView> {
     let lease::Hold { lease, session, name, deadline } = hold;
     deadline.map(|deadline| LeaseView { lease, session, name, deadline })
+}
+
+fn resources(read: &Connection, run: &Run) -> StoreResult<Vec<(resource::Resource, String)>> {
+    let mut due = Vec::new();
+    for row in resource::due(read, run.id)? {
+        let name = job::name(read, row.job)?;
+        due.push((row, name));
+    }
+    Ok(due)
 }
 
 fn held(read: &Connection, run: &Run, obstacles: &tally::Obstacles) -> StoreResult<Vec<HeldView>> {

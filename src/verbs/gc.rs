@@ -1,7 +1,8 @@
 //! `gc`: what ended runs have left that nobody needs any more. It lists, and takes away only when told to.
 //!
 //! A work tree goes when it is clean and its commits are pinned; anything else stays and is named with its reason.
-//! Pins and branches are never touched: they are what keeps work.
+//! Pins and branches are never touched: they are what keeps work. What was made for an attempt alone, and is still there,
+//! is destroyed by its own command.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +12,12 @@ use crate::domain::session::TreeState;
 use crate::domain::time::Timestamp;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::files;
+use crate::os::lock::Held;
 use crate::store;
 use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::tree::Tree;
+use crate::verbs::resource::destroy;
 use crate::verbs::run::find;
 use crate::verbs::{Ctx, tree};
 
@@ -26,7 +29,8 @@ const LOGS_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 pub struct GcRequest {
     /// Take away what is listed, instead of listing it.
     pub yes: bool,
-    /// A tree that stays for a reason, as `RUN/JOB`: take it away all the same, its contents pinned as a commit.
+    /// A tree that stays for a reason, as `RUN/JOB`: take it away all the same, its contents pinned as a commit. Or the
+    /// name of a resource that its command can't destroy: somebody has done that by hand.
     pub discard: Option<String>,
     /// Why.
     pub reason: Option<String>,
@@ -64,10 +68,12 @@ pub struct GcReport {
 /// The store, git or the disk refuses; `--discard` names nothing that is kept, or gives no reason.
 pub fn gc(ctx: &Ctx, request: &GcRequest) -> Result<GcReport> {
     let pinned = match &request.discard {
-        Some(named) => discard(ctx, named, request)?,
+        Some(named) if named.contains('/') => discard(ctx, named, request)?,
+        Some(named) => forget(ctx, named, request).map(|()| None)?,
         None => None,
     };
-    let mut left = trees(ctx, request.yes)?;
+    let mut left = resources(ctx, request.yes)?;
+    left.extend(trees(ctx, request.yes)?);
     left.extend(unknown(ctx)?);
     left.extend(logs(ctx, request.yes)?);
     let goes = left.iter().any(|one| one.stays.is_none());
@@ -77,6 +83,25 @@ pub fn gc(ctx: &Ctx, request: &GcRequest) -> Result<GcReport> {
         Vec::new()
     };
     Ok(GcReport { left, done: request.yes, pinned, next })
+}
+
+/// What was made for attempts that are over, and is still there or may be: each is tried again.
+fn resources(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
+    let mut left = Vec::new();
+    for row in ctx.read(|read| Ok(store::resource::abandoned(read)?))? {
+        let (run, job) =
+            ctx.read(|read| Ok((store::run::get(read, row.run)?.name, store::job::name(read, row.job)?)))?;
+        if destroy::is_at_work(ctx, &row, &job)? == Held::Held {
+            continue;
+        }
+        let stays = match yes {
+            true => destroy::destroy(ctx, &row)?,
+            false => None,
+        };
+        let what = format!("resource {} of {run}/{job}", row.name);
+        left.push(Leftover { path: destroy::log(ctx, &row)?, what, bytes: 0, stays });
+    }
+    Ok(left)
 }
 
 fn trees(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
@@ -164,10 +189,23 @@ fn printed(ctx: &Ctx, run: &Run) -> Result<Vec<PathBuf>> {
     Ok(printed)
 }
 
+/// Somebody says that a resource is gone, whatever its command says.
+fn forget(ctx: &Ctx, named: &str, request: &GcRequest) -> Result<()> {
+    let reason = reason(request, "say with --reason how it went; it stands in the log")?;
+    let left = ctx.read(|read| Ok(store::resource::left(read)?))?.into_iter().find(|row| row.name == named);
+    let row = left.ok_or_else(|| {
+        Error::new(Code::NotFound, format!("no resource {named} is left, and a work tree is named RUN/JOB"))
+    })?;
+    if request.yes { destroy::forget(ctx, &row, reason) } else { Ok(()) }
+}
+
+fn reason<'a>(request: &'a GcRequest, hint: &str) -> Result<&'a str> {
+    request.reason.as_deref().ok_or_else(|| Error::new(Code::Usage, hint.to_owned()))
+}
+
 fn discard(ctx: &Ctx, named: &str, request: &GcRequest) -> Result<Option<String>> {
-    let usage = |text: &str| Error::new(Code::Usage, text.to_owned());
-    let (run, job) = named.split_once('/').ok_or_else(|| usage("name the tree as RUN/JOB"))?;
-    let reason = request.reason.as_deref().ok_or_else(|| usage("say why with --reason; it stands in the commit"))?;
+    let (run, job) = named.split_once('/').unwrap_or((named, ""));
+    let reason = reason(request, "say why with --reason; it stands in the commit")?;
     let (run, job, row) = ctx.read(|read| {
         let run = find::named(read, run)?;
         let job = find::job(read, &run, job)?;

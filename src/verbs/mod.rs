@@ -20,6 +20,7 @@ pub mod proposal;
 pub mod quickstart;
 pub mod read;
 pub mod request;
+pub mod resource;
 pub mod review;
 pub mod run;
 pub mod scope_check;

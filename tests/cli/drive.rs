@@ -239,6 +239,7 @@ fn every_action() -> Vec<Action> {
         Action::AdmitNext { proposal: ProposalId(1), job: name() },
         Action::OpenGate { job, name: name() },
         Action::ExpireGate { gate: GateId(1), name: name() },
+        Action::Destroy { id: 1, resource: "db-0".to_owned(), job: name() },
         Action::Trip { breaker: Cause::Cost },
         Action::Calm,
         Action::Revive,
@@ -260,6 +261,7 @@ fn every_action() -> Vec<Action> {
             | Action::AdmitNext { .. }
             | Action::OpenGate { .. }
             | Action::ExpireGate { .. }
+            | Action::Destroy { .. }
             | Action::Trip { .. }
             | Action::Calm
             | Action::Revive

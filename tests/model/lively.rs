@@ -191,6 +191,7 @@ impl Model {
             gates: Vec::new(),
             leases: Vec::new(),
             held: self.waiting(),
+            resources: Vec::new(),
             has_open_jobs: self.jobs.iter().any(|job| job.state != State::Done),
         }
     }

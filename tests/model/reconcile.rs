@@ -12,7 +12,7 @@ use striatum::domain::session::{ExecutionState, SupervisorState};
 use striatum::domain::time::Moment;
 use striatum::domain::world::{
     AmbiguousView, GateView, HeldView, HeldWork, JobView, LaneBlock, LeaseView, LockState, Offer, ProposalView,
-    RunView, SessionView, SlotView, StaleView, World,
+    ResourceView, RunView, SessionView, SlotView, StaleView, World,
 };
 
 /// The moment at which every picture is looked at; deadlines lie around it.
@@ -151,6 +151,7 @@ pub fn world() -> impl Strategy<Value = World> {
                 gates: Vec::new(),
                 leases: Vec::new(),
                 held: Vec::new(),
+                resources: Vec::new(),
                 has_open_jobs: has_more,
             };
             number_sessions(&mut world, &leases);
@@ -260,12 +261,40 @@ fn turned(world: &World, by: usize) -> World {
     turn(&mut world.gates_due, by);
     turn(&mut world.gates, by);
     turn(&mut world.leases, by);
+    turn(&mut world.resources, by);
     turn(&mut world.held, by);
+    world
+}
+
+/// The same picture, with resources that nobody works with any more.
+fn with_resources(mut world: World, locks: &[LockState]) -> World {
+    for (number, lock) in locks.iter().enumerate() {
+        let id = i64::try_from(number).unwrap();
+        world.resources.push(ResourceView { id, name: format!("db-{id}"), job: "j".to_owned(), lock: *lock });
+    }
     world
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_dead_holder_made_is_destroyed_once_whatever_became_of_its_run(
+        world in world(), locks in prop::collection::vec(lock(), 0..4), by in 0_usize..5
+    ) {
+        let without = reconcile(&world, &at(NOW));
+        let world = with_resources(world, &locks);
+        let plan = reconcile(&world, &at(NOW));
+        let is_destroy = |action: &&Action| matches!(action, Action::Destroy { .. });
+        let due = locks.iter().filter(|lock| **lock == LockState::Free).count();
+        let may_act = !world.stop_file && world.run.state != RunState::Ready;
+        prop_assert_eq!(plan.actions.iter().filter(is_destroy).count(), if may_act { due } else { 0 });
+        // It changes nothing else, and no order of rows matters.
+        let others: Vec<&Action> = plan.actions.iter().filter(|action| !is_destroy(action)).collect();
+        prop_assert_eq!(others, without.actions.iter().collect::<Vec<_>>());
+        prop_assert_eq!(&plan.standing, &without.standing);
+        prop_assert_eq!(&plan, &reconcile(&turned(&world, by), &at(NOW)));
+    }
 
     #[test]
     fn every_picture_has_one_plan_and_each_act_stands_in_it_once(world in world()) {

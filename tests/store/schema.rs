@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use striatum::domain::gate::Tier;
 use striatum::domain::job::{JobState, Outcome, Phase};
 use striatum::domain::proposal::ProposalState;
+use striatum::domain::resource::ResourceState;
 use striatum::domain::run::RunState;
 use striatum::domain::session::{
     ChangeState, ExecutionState, GateState, LandingKind, LandingState, LeaseState, MessageState, SessionState,
@@ -103,6 +104,7 @@ fn the_words_that_a_column_may_hold_are_those_of_the_domain() {
         "gate.tier" Tier;
         "tree.state" TreeState;
         "proposal.state" ProposalState;
+        "resource.state" ResourceState;
         "change.state" ChangeState;
         "landing.state" LandingState;
         "landing.kind" LandingKind;

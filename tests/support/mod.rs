@@ -10,6 +10,7 @@ mod agent;
 mod decoy;
 mod output;
 mod processes;
+mod resources;
 mod running;
 mod sound;
 mod store;

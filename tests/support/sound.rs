@@ -24,7 +24,7 @@ const NEVER: [(&str, &str); 9] = [
 ];
 
 /// Queries that must give no row for a run that is over, once its helpers are gone.
-const AFTERWARDS: [(&str, &str); 5] = [
+const AFTERWARDS: [(&str, &str); 6] = [
     (
         "an active session",
         "SELECT s.id, s.role FROM session s JOIN run r ON r.id = s.run_id WHERE s.state = 'active' AND r.state IN OVER",
@@ -42,6 +42,11 @@ const AFTERWARDS: [(&str, &str); 5] = [
         "an execution that has not ended",
         "SELECT e.id, e.kind, e.state FROM execution e JOIN job j ON j.id = e.job_id JOIN run r ON r.id = j.run_id
         WHERE e.state IN ('starting', 'running') AND r.state IN OVER",
+    ),
+    (
+        "a resource that nobody has given back",
+        "SELECT t.name, t.state FROM resource t JOIN run r ON r.id = t.run_id
+        WHERE t.state NOT IN ('destroyed', 'left') AND r.state IN OVER",
     ),
     (
         "a live message",

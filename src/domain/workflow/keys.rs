@@ -155,6 +155,8 @@ pub enum Templates {
     Prose,
     /// `${params.x}` at prepare; the names of an attempt when the command starts.
     Launch,
+    /// `${params.x}` at prepare; what the commands of a resource may name when one starts.
+    Resource,
 }
 
 /// What a value must look like.

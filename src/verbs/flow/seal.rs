@@ -15,6 +15,7 @@ use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::verdict::VerdictRow;
 use crate::store::{self, Writing};
+use crate::verbs::resource::destroy::must_be_given_back;
 
 /// Everything that a seal makes durable.
 pub struct Sealing<'a> {
@@ -32,6 +33,7 @@ pub struct Sealing<'a> {
 
 /// Seals the job's open attempt.
 pub fn seal(tx: &Writing<'_>, run: &Run, job: &Job, sealing: &Sealing<'_>) -> Result<()> {
+    must_be_given_back(tx, job)?;
     for artifact in sealing.artifacts {
         store::artifact::insert(tx, artifact)?;
         let body = json!({"name": artifact.name, "sha256": artifact.sha256, "bytes": artifact.bytes,

@@ -17,6 +17,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::word::word_enum;
 use crate::error::{Next, Result};
 use crate::store::job::Job;
+use crate::store::resource::Resource;
 use crate::store::{self, Connection};
 use crate::verbs::Ctx;
 use crate::verbs::flow;
@@ -46,6 +47,8 @@ word_enum! {
         Run "run",
         /// A lane that gets no launches.
         Lane "lane",
+        /// Something that was made for an attempt, and could not be destroyed.
+        Resource "resource",
         /// A job that an agent proposes, and the driver does not admit by itself.
         Proposal "proposal",
     }
@@ -130,6 +133,13 @@ pub fn collect(ctx: &Ctx, read: &Connection, looks: &[&Look], lanes: bool, limit
     {
         total += 1;
         items.push(parked_lane(ctx, looks, lane));
+    }
+    for row in store::resource::left(read)? {
+        let run = store::run::get(read, row.run)?;
+        if lanes || looks.iter().any(|look| look.run.id == run.id) {
+            total += 1;
+            items.push(left(ctx, run.name, store::job::name(read, row.job)?, row));
+        }
     }
     items.sort_by(|one, other| other.since.cmp(&one.since).then_with(|| one.id.cmp(&other.id)));
     let left_out = bounded(&mut items, limit, total);
@@ -456,5 +466,30 @@ fn parked_lane(ctx: &Ctx, looks: &[&Look], lane: &store::lane::ParkedLane) -> It
         next: out_of(Cause::LaneParked, &subject),
         run,
         job,
+    }
+}
+
+/// It waits whether its run lives or not, and keeps nothing.
+fn left(ctx: &Ctx, run: String, job: String, row: Resource) -> Item {
+    Item {
+        id: row.name.clone(),
+        kind: ItemKind::Resource,
+        run: Some(run),
+        job: Some(job),
+        lane: None,
+        cause: Cause::Environment,
+        since: row.made_at,
+        age_ms: age(ctx, row.made_at),
+        text: format!("could not be destroyed: {}", row.reason.as_deref().unwrap_or("nobody knows why")),
+        question: None,
+        stops_run: false,
+        next: vec![
+            Next::new("operator", "try again to destroy it", &["striatum", "gc", "--yes"]),
+            Next::new(
+                "operator",
+                "say that you have destroyed it yourself",
+                &["striatum", "gc", "--discard", &row.name, "--reason", "...", "--yes"],
+            ),
+        ],
     }
 }

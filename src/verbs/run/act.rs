@@ -19,6 +19,7 @@ use crate::store::{self, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::flow::{Step, breaker, finish, gate, proposal, step, tell};
+use crate::verbs::resource::destroy::{self, Begun};
 use crate::verbs::session::{self as sessions, CloseRequest, Driven, RegisterRequest};
 use crate::verbs::settle::{self, evidence};
 use crate::verbs::supervise::ending;
@@ -60,6 +61,7 @@ pub fn act(ctx: &Ctx, run: RunId, action: &Action, launched: &mut Launched) -> R
         Action::AdmitNext { proposal, .. } => admit_next(ctx, *proposal),
         Action::OpenGate { job, .. } => open_gate(ctx, run, *job),
         Action::ExpireGate { gate, .. } => expire_gate(ctx, *gate),
+        Action::Destroy { id, resource, job } => destroy_resource(ctx, *id, (resource, job), launched),
         Action::Trip { breaker } => trip(ctx, run, *breaker),
         Action::Calm => calm(ctx, run),
         Action::Revive => revive(ctx, run),
@@ -335,6 +337,17 @@ fn expire_gate(ctx: &Ctx, gate: crate::domain::id::GateId) -> Result<Done> {
         Ok(decided)
     })?;
     if expired { changed(format!("gate {gate} expired; it is opened anew")) } else { Ok(Done::Moot) }
+}
+
+fn destroy_resource(ctx: &Ctx, id: i64, (name, job): (&str, &str), launched: &mut Launched) -> Result<Done> {
+    match destroy::begin(ctx, id)? {
+        Begun::Started(session, handle) => {
+            launched.push((session, handle));
+            changed(format!("destroying {name} of {job}: its holder is gone"))
+        }
+        Begun::Left => changed(format!("{name} of {job} could not be destroyed; striatum gc")),
+        Begun::Moot => Ok(Done::Moot),
+    }
 }
 
 fn revive(ctx: &Ctx, run: RunId) -> Result<Done> {

@@ -330,7 +330,10 @@ impl<'a> Driver<'a> {
             let mut launched = act::Launched::new();
             let done = act::act(self.ctx, self.run, action, &mut launched);
             let session = launched.first().map(|(session, _)| *session);
-            self.waiter.adopt(launched);
+            match action {
+                Action::Destroy { .. } => self.waiter.await_also(launched),
+                _ => self.waiter.adopt(launched),
+            }
             match done? {
                 Done::Changed(line) => {
                     changed = true;

@@ -8,12 +8,13 @@ use crate::domain::id::RunId;
 use crate::domain::job::Cause;
 use crate::domain::session::ExecutionState;
 use crate::domain::time::{Moment, Timestamp};
-use crate::domain::world::{HeldWork, LaneBlock, LockState, RunView, SessionView, SlotView, World};
+use crate::domain::world::{HeldWork, LaneBlock, LockState, ResourceView, RunView, SessionView, SlotView, World};
 use crate::error::Result;
 use crate::os::lock::{Held, probe};
 use crate::store::run::Run;
 use crate::store::snapshot::{self, SessionRow, SlotRow};
 use crate::store::{self, Connection};
+use crate::verbs::resource::destroy;
 use crate::verbs::work::layout::was_spawned;
 use crate::verbs::{Ctx, session as sessions, trust};
 
@@ -51,6 +52,11 @@ fn seen(ctx: &Ctx, read: &Connection, run: Run, stillness: &mut Stillness) -> Re
         tripped: run.tripped.keys().copied().collect(),
         still_at: still_at(ctx, &run, &frontier.sessions, stillness),
     };
+    let mut resources = Vec::new();
+    for (row, job) in frontier.resources {
+        let lock = destroy::is_at_work(ctx, &row, &job)?;
+        resources.push(ResourceView { id: row.id, name: row.name, job, lock: lock_state(lock) });
+    }
     let world = World {
         run: view,
         stop_file: ctx.layout().stop().exists(),
@@ -62,6 +68,7 @@ fn seen(ctx: &Ctx, read: &Connection, run: Run, stillness: &mut Stillness) -> Re
         gates_due: frontier.gates_due,
         gates: frontier.gates,
         leases: frontier.leases,
+        resources,
         held: frontier.held,
         has_open_jobs: frontier.has_open_jobs,
     };

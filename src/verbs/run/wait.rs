@@ -44,6 +44,8 @@ pub struct Waiter {
     watch: Option<Watch>,
     signals: Signals,
     helpers: BTreeMap<SessionId, Handle>,
+    /// Processes that host nothing and are waited for all the same.
+    others: Vec<Handle>,
     version: Option<i64>,
     interval_ms: u64,
     backed_off: u64,
@@ -59,6 +61,7 @@ impl Waiter {
             watch,
             signals: Signals::install()?,
             helpers: BTreeMap::new(),
+            others: Vec::new(),
             version: None,
             interval_ms: jittered(interval_ms),
             backed_off: 0,
@@ -78,6 +81,11 @@ impl Waiter {
     /// Watches helpers that this driver launched.
     pub fn adopt(&mut self, launched: Vec<(SessionId, Handle)>) {
         self.helpers.extend(launched);
+    }
+
+    /// Waits, too, for processes that host nothing.
+    pub fn await_also(&mut self, started: Vec<(SessionId, Handle)>) {
+        self.others.extend(started.into_iter().map(|(_, handle)| handle));
     }
 
     /// Follows the helpers of these sessions, whoever launched them; the ended ones of before are forgotten.
@@ -132,7 +140,7 @@ impl Waiter {
         let mut set = Set::new();
         set.readable(self.signals.as_fd());
         let bell = self.watch.as_ref().map(|watch| set.readable(watch.as_fd()));
-        for handle in self.helpers.values() {
+        for handle in self.helpers.values().chain(&self.others) {
             if let Some(pidfd) = handle.pidfd() {
                 set.readable(pidfd);
             }
@@ -143,9 +151,10 @@ impl Waiter {
         if rang && let Some(watch) = &self.watch {
             watch.take();
         }
-        let before = self.helpers.len();
+        let before = self.helpers.len() + self.others.len();
         self.helpers.retain(|_, handle| !handle.has_ended());
-        Ok((rang, self.helpers.len() != before))
+        self.others.retain(|handle| !handle.has_ended());
+        Ok((rang, self.helpers.len() + self.others.len() != before))
     }
 
     fn has_changed(&mut self, rang: bool) -> Result<bool> {
@@ -177,7 +186,7 @@ impl Waiter {
     /// Waits until the followed helpers are gone, for a while.
     pub fn wait_for_helpers(&mut self) {
         let end = Instant::now() + STOP_LIMIT;
-        while !self.helpers.is_empty() && Instant::now() < end {
+        while !(self.helpers.is_empty() && self.others.is_empty()) && Instant::now() < end {
             if self.poll(Duration::from_millis(POLL_MS)).is_err() {
                 return;
             }

@@ -20,9 +20,10 @@ use crate::error::{Code, Error, Result};
 use crate::store;
 use crate::verbs::flow::attempt::{self, Ended, Lesson};
 use crate::verbs::flow::seal::{self, Sealing};
+use crate::verbs::resource::destroy;
 use crate::verbs::work::answer::failure;
 use crate::verbs::work::hold::Hold;
-use crate::verbs::{Ctx, tree};
+use crate::verbs::{Ctx, resource, tree};
 use integrate::Integrated;
 
 /// What settling came to.
@@ -79,6 +80,10 @@ pub fn check(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::R
 }
 
 fn check_all(ctx: &Ctx, hold: &Hold, answer: &Answer, runner: &mut dyn verify::Runner) -> Result<Checked> {
+    // Whoever settled before gave it back and died: nothing can be said about the answer any more.
+    if resource::is_missing(ctx, hold)? {
+        return Ok(bad(Outcome::Lost, "what its answer is checked with is gone", Lesson::default()));
+    }
     let listed = match changes::look(ctx, hold)? {
         changes::Look::Nothing => None,
         changes::Look::Good(listed) => Some(listed),
@@ -204,6 +209,7 @@ pub fn settle_unsupervised(ctx: &Ctx, hold: &Hold) -> Result<SettleReport> {
     if let Some(ended) = without_work(&answer) {
         let report = over(&ended);
         ctx.write("work complete", |tx| attempt::end(tx, &hold.run, &hold.job, ended))?;
+        destroy::release(ctx, hold)?;
         return Ok(report);
     }
     ctx.write("work complete", |tx| Ok(store::job::set_phase(tx, hold.job.id, Phase::Settling)?))?;
@@ -212,7 +218,13 @@ pub fn settle_unsupervised(ctx: &Ctx, hold: &Hold) -> Result<SettleReport> {
             seal_now(ctx, hold, &answer, &work)?;
             Ok(sealed())
         }
-        Checked::Bad(bad) => refuse(ctx, hold, bad),
+        Checked::Bad(bad) => {
+            let report = refuse(ctx, hold, bad)?;
+            if report.over {
+                destroy::release(ctx, hold)?;
+            }
+            Ok(report)
+        }
     }
 }
 
@@ -223,7 +235,7 @@ pub const SETTLE_TRIES: u32 = 3;
 pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> {
     let may_mend = !matches!(
         bad.outcome,
-        Outcome::Conflict | Outcome::Environment | Outcome::Interrupted | Outcome::PlanDisagrees
+        Outcome::Conflict | Outcome::Environment | Outcome::Interrupted | Outcome::PlanDisagrees | Outcome::Lost
     );
     let over = ctx.write("work complete", |tx| {
         // Its answer is cleared, and what it said to have cost would go with it.
@@ -252,6 +264,8 @@ pub fn refuse(ctx: &Ctx, hold: &Hold, bad: Verdictless) -> Result<SettleReport> 
 
 /// Seals with the evidence that the run's last job needs.
 pub fn seal_now(ctx: &Ctx, hold: &Hold, answer: &Answer, work: &Work) -> Result<()> {
+    destroy::release(ctx, hold)?;
+    crate::os::crash::point("resource.released");
     let evidence = evidence::before_seal(ctx, hold.run.id)?;
     ctx.write("seal", |tx| {
         let job = store::job::get(tx, hold.job.id)?;

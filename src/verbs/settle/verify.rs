@@ -16,10 +16,10 @@ use crate::os::files;
 use crate::os::process::{LaneStdin, Launched, Limits, Program, StartError, spawn_command};
 use crate::store;
 use crate::store::execution::{Ending, NewExecution};
-use crate::verbs::Ctx;
 use crate::verbs::flow::tell;
 use crate::verbs::supervise::{ending, life};
 use crate::verbs::work::hold::Hold;
+use crate::verbs::{Ctx, resource};
 
 /// How long one verification command may take when the job has no limit.
 pub const LIMIT_MS: u64 = 45 * 60_000;
@@ -90,6 +90,26 @@ impl Runner for Foreground {
     }
 }
 
+/// Waits as another does, and spares what the attempt's resource consists of, too.
+struct Sparing<'r> {
+    processes: Vec<i32>,
+    runner: &'r mut dyn Runner,
+}
+
+impl Runner for Sparing<'_> {
+    fn wait(&mut self, launched: &Launched, limit: Duration) -> Waited {
+        self.runner.wait(launched, limit)
+    }
+
+    fn spare(&self) -> Vec<i32> {
+        [self.processes.clone(), self.runner.spare()].concat()
+    }
+
+    fn reaps(&self) -> bool {
+        self.runner.reaps()
+    }
+}
+
 /// A command of an attempt that is no agent.
 pub struct Command<'a> {
     /// `verify` or `setup`.
@@ -128,13 +148,14 @@ pub fn run_command(ctx: &Ctx, hold: &Hold, asked: &Command<'_>, runner: &mut dyn
     let program = Program {
         argv: argv.iter().map(Into::into).collect(),
         cwd: asked.cwd.to_owned(),
-        env: crate::verbs::supervise::environment::for_check(&folder)?,
+        env: crate::verbs::supervise::environment::for_check(ctx, hold, &folder)?,
         stdin: LaneStdin::Null,
         output: log,
         tty: false,
         limits: Limits::default(),
     };
     let mut started = |launched: &Launched| ctx.write(&format!("{kind} started"), |tx| life::started(tx, id, launched));
+    let runner = &mut Sparing { processes: resource::processes(ctx, hold), runner };
     let (state, ending, verified) = run_program(ctx, &program, asked.limit_ms, runner, &mut started)?;
     ctx.write(&format!("{kind} ended"), |tx| {
         store::execution::ended(tx, id, state, &ending)?;

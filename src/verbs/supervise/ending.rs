@@ -7,11 +7,19 @@ use crate::os::process::{Identity, Launched, Tree, carriers, end_tree, has_child
 use crate::verbs::Ctx;
 use crate::verbs::settle::verify::Runner;
 
+/// What an agent's end spares.
+pub struct Spared {
+    /// The time it has to end by itself, in milliseconds.
+    pub grace_ms: u64,
+    /// Processes of this one that are not the agent's.
+    pub spare: Vec<i32>,
+}
+
 /// Ends an agent's whole tree; returns a line about survivors, if any. The agent itself is reaped by the caller.
-pub fn end_agent(ctx: &Ctx, session: SessionId, launched: &Launched, grace_ms: u64) -> Option<String> {
+pub fn end_agent(ctx: &Ctx, session: SessionId, launched: &Launched, spared: Spared) -> Option<String> {
     let root = launched.process.identity().clone();
-    let tree = Tree { root, adopts_orphans: true, spare: Vec::new() };
-    let ended = end_tree(&tree, grace_ms, &mut || strays(ctx, session));
+    let tree = Tree { root, adopts_orphans: true, spare: spared.spare };
+    let ended = end_tree(&tree, spared.grace_ms, &mut || strays(ctx, session));
     crate::os::process::reap_orphans(&tree);
     describe(&ended.survivors, ended.is_restless)
 }
@@ -22,8 +30,8 @@ pub fn has_leftovers() -> bool {
 }
 
 /// Ends what an agent that is already reaped left behind.
-pub fn end_leftovers(ctx: &Ctx, session: SessionId, agent: &Identity) -> Option<String> {
-    let tree = Tree { root: agent.clone(), adopts_orphans: true, spare: Vec::new() };
+pub fn end_leftovers(ctx: &Ctx, session: SessionId, agent: &Identity, spare: Vec<i32>) -> Option<String> {
+    let tree = Tree { root: agent.clone(), adopts_orphans: true, spare };
     let ended = end_tree(&tree, 0, &mut || strays(ctx, session));
     crate::os::process::reap_orphans(&tree);
     describe(&ended.survivors, ended.is_restless)
@@ -51,8 +59,8 @@ pub fn strays(ctx: &Ctx, session: SessionId) -> Vec<Identity> {
     found
 }
 
-/// Ends what is left of an attempt whose owner died, its checks among it: whatever has the attempt's own folder for
-/// temporary files.
+/// Ends what has this folder for temporary files: what is left of an attempt whose owner died, its checks among it, or
+/// of a resource.
 pub fn end_attempt(tmp: &Path) {
     let mut find = || carriers(&[("TMPDIR", tmp.as_os_str())]);
     if let Some(first) = find().first() {

@@ -12,9 +12,9 @@ use crate::os::env::{LaneEnvironment, lane_environment};
 use crate::os::layout::Attempt as Folder;
 use crate::store::run::Run;
 use crate::store::session::Session;
-use crate::verbs::Ctx;
 use crate::verbs::work::hold::Hold;
 use crate::verbs::work::layout::Laid;
+use crate::verbs::{Ctx, resource};
 
 /// Longest argument the kernel takes with room to spare, in bytes.
 const LONGEST_ARGUMENT: usize = 120 * 1024;
@@ -48,6 +48,7 @@ pub fn argv(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<OsString>
     let session = seat.session.id.to_string();
     let word = |of: &dyn Fn(&Hold) -> String| Some(seat.work.map_or_else(String::new, of));
     let scratch = ctx.layout().scratch(&session);
+    let resource = seat.work.map(|hold| resource::name(ctx, hold)).transpose()?.flatten();
     let lookup = |name: &str| -> Option<String> {
         match name {
             "prompt" => prompt(),
@@ -65,6 +66,7 @@ pub fn argv(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<OsString>
             "role" => Some(seat.session.role.clone()),
             "lane" => Some(seat.session.lane.clone()),
             "model" => Some(lane.model.clone()),
+            "resource" => Some(resource.clone().unwrap_or_default()),
             "budget.cost_left" => cost_left(seat.run),
             "striatum" => show(&scratch.bin().join("striatum")),
             _ => name.strip_prefix("params.").and_then(|param| seat.run.spec.params.get(param).cloned()),
@@ -120,6 +122,9 @@ pub fn for_agent(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<(OsS
     }
     let mut given: Vec<(String, OsString)> =
         given.into_iter().map(|(name, value)| (format!("STRIATUM_{name}"), value)).collect();
+    if let Some(name) = seat.work.map(|hold| resource::name(ctx, hold)).transpose()?.flatten() {
+        given.push((RESOURCE.to_owned(), name.into()));
+    }
     given.push(("TMPDIR".to_owned(), folder.tmp().into()));
     given.push(("PATH".to_owned(), path_with(&scratch.bin())));
     Ok(lane_environment(std::env::vars_os(), LaneEnvironment { named: &lane.env, given: &given })?)
@@ -135,8 +140,17 @@ fn path_with(bin: &Path) -> OsString {
     path
 }
 
-/// The environment of a verification: the same allow list, nothing of the session.
-pub fn for_check(folder: &Folder) -> Result<Vec<(OsString, OsString)>> {
-    let given = [("TMPDIR".to_owned(), folder.tmp().into())];
+/// The environment of a verification: the same allow list, nothing of the session but the name of its resource.
+pub fn for_check(ctx: &Ctx, hold: &Hold, folder: &Folder) -> Result<Vec<(OsString, OsString)>> {
+    for_command(&folder.tmp(), resource::name(ctx, hold)?.as_deref())
+}
+
+/// The environment of a command that is no agent.
+pub fn for_command(tmp: &Path, resource: Option<&str>) -> Result<Vec<(OsString, OsString)>> {
+    let mut given = vec![("TMPDIR".to_owned(), tmp.into())];
+    given.extend(resource.map(|name| (RESOURCE.to_owned(), name.into())));
     Ok(lane_environment(std::env::vars_os(), LaneEnvironment { named: &[], given: &given })?)
 }
+
+/// The variable that names what was made for the attempt alone.
+const RESOURCE: &str = "STRIATUM_RESOURCE";

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use std::rc::Rc;
 
+use super::ending::Spared;
 use super::environment::{self, Seat};
 use super::host::{Host, Onward, onward};
 use super::orders::Order;
@@ -24,6 +25,7 @@ use crate::store::{self, Writing};
 use crate::verbs::flow::agreement::{self, Disagreement};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::flow::tell;
+use crate::verbs::resource::{self, Prepared, destroy};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::ExitSeen;
 use crate::verbs::settle::{self, conclusion, evidence, usage};
@@ -54,6 +56,11 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
         }
         Err(error) => return Err(error),
     };
+    match resource::prepare(&ctx, &hold, &mut wait::Obedient { host, agent: None })? {
+        Prepared::None | Prepared::Ready => {}
+        Prepared::Unusable(why) => return give_up(host, &hold, None, (Outcome::Environment, &why)),
+        Prepared::Told(why) => return give_up(host, &hold, None, (Outcome::Interrupted, &why)),
+    }
     let laid = layout::lay_out(&host.ctx, &Grant { granted, run: &hold.run, session: &hold.session }, ground)?;
     let lane = lane_of(&hold)?;
     let program = match program(host, &hold, &laid, &lane) {
@@ -206,6 +213,7 @@ fn give_up(
     execution: Option<i64>,
     (outcome, why): (Outcome, &str),
 ) -> Result<Onward> {
+    destroy::release(&host.ctx, hold)?;
     let now = host.ctx.clock.moment();
     let order = host.orders.look(&host.ctx, false)?;
     host.ctx.write("agent not started", |tx| {
@@ -231,12 +239,17 @@ fn end_tree(host: &Host<'_>, hold: &Hold, launched: &Launched, watched: &Watched
     if *watched == Watched::Exited {
         let exit = launched.process.reap().ok().flatten();
         let agent = launched.process.identity();
-        let leftovers =
-            if ending::has_leftovers() { ending::end_leftovers(&host.ctx, hold.session.id, agent) } else { None };
+        let spare = resource::processes(&host.ctx, hold);
+        let leftovers = if ending::has_leftovers() {
+            ending::end_leftovers(&host.ctx, hold.session.id, agent, spare)
+        } else {
+            None
+        };
         return (exit, leftovers);
     }
     let grace = hold.run.spec.limits.grace_ms;
-    let leftovers = ending::end_agent(&host.ctx, hold.session.id, launched, grace);
+    let spare = resource::processes(&host.ctx, hold);
+    let leftovers = ending::end_agent(&host.ctx, hold.session.id, launched, Spared { grace_ms: grace, spare });
     launched.process.wait_ended(u64::try_from(Duration::from_secs(1).as_millis()).unwrap_or(1_000));
     (launched.process.reap().ok().flatten(), leftovers)
 }
@@ -263,6 +276,8 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
     let conclusion = conclusion::conclude(&ctx, &facts, &mut wait::Obedient { host, agent: None })?;
     let usage = usage::beside_answer(&ctx, &facts, &conclusion)?;
     crate::os::crash::point("settle.checked");
+    destroy::release(&ctx, &run.hold)?;
+    crate::os::crash::point("resource.released");
     let now = host.ctx.clock.moment();
     let order = match &run.watched {
         Watched::Told(reason) => Order::EndNow(reason.clone()),

@@ -16,6 +16,7 @@ use crate::store::execution::{Ending, Execution};
 use crate::store::{self};
 use crate::verbs::Ctx;
 use crate::verbs::flow::tell;
+use crate::verbs::resource::destroy;
 use crate::verbs::run::act::{self, Done};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::{self, Conclusion, ExitSeen, Facts};
@@ -58,6 +59,7 @@ pub fn recover(host: &mut Host<'_>) -> Result<Onward> {
     let seen = observation::look(&ctx, &hold.job)?;
     let conclusion = conclusion::conclude(&ctx, &facts, &mut Obedient { host, agent: None })?;
     crate::os::crash::point("recover.checked");
+    destroy::release(&ctx, &hold)?;
     finish(host, Some(Recovered { hold: &hold, agent, seen, conclusion }))
 }
 

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
+use super::ending::Spared;
 use super::host::{self, Host};
 use super::inbox::Desk;
 use super::orders::Order;
@@ -25,6 +26,7 @@ use crate::os::wait::Set;
 use crate::store::execution::{Ending, NewExecution};
 use crate::store::{self};
 use crate::verbs::flow::attempt::{self, Ended};
+use crate::verbs::resource::{self, destroy};
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::{self, Checked};
 use crate::verbs::supervise::wait::{self, OUTPUT_LIMIT, Obedient};
@@ -177,7 +179,6 @@ fn watch(host: &mut Host<'_>, resident: &mut Resident) -> Result<Over> {
             Order::Drain(_) => {}
             Order::EndNow(reason) => return Ok(Over::Ended(Outcome::Interrupted, reason)),
             Order::Abandon => {
-                resident.current = None;
                 return Ok(Over::Ended(Outcome::Interrupted, "its work was taken away".to_owned()));
             }
         }
@@ -265,6 +266,7 @@ fn look_at_work(host: &mut Host<'_>, resident: &mut Resident) -> Result<()> {
         }
     };
     if report.over {
+        destroy::release(&host.ctx, &current.hold)?;
         let execution = current.execution;
         host.ctx.write("settle", |tx| {
             let ending = Ending { detail: Some("the agent goes on".to_owned()), ..Ending::default() };
@@ -316,14 +318,17 @@ fn take_note(host: &Host<'_>, resident: &Resident) -> Result<Option<Current>> {
 
 /// Ends the agent's tree; its exit code, if it left by itself.
 fn end(host: &Host<'_>, resident: &mut Resident, over: &Over) -> Option<i32> {
+    let held = resident.current.as_ref();
+    let spare = held.map(|current| resource::processes(&host.ctx, &current.hold)).unwrap_or_default();
     if matches!(over, Over::Ended(..)) {
-        ending::end_agent(&host.ctx, host.session, &resident.launched, resident.grace_ms);
+        let spared = Spared { grace_ms: resident.grace_ms, spare: spare.clone() };
+        ending::end_agent(&host.ctx, host.session, &resident.launched, spared);
         resident.launched.process.wait_ended(1_000);
     }
     let _ = copy_terminal(resident);
     let exit = resident.launched.process.reap().ok().flatten();
     if ending::has_leftovers() {
-        ending::end_leftovers(&host.ctx, host.session, resident.launched.process.identity());
+        ending::end_leftovers(&host.ctx, host.session, resident.launched.process.identity(), spare);
     }
     exit.and_then(|exit| exit.code)
 }
@@ -339,6 +344,9 @@ fn finish(host: &mut Host<'_>, resident: &mut Resident, over: Over, exit_code: O
         }
         Over::Ended(outcome, reason) => (outcome, reason),
     };
+    if let Some(current) = &current {
+        destroy::release(&host.ctx, &current.hold)?;
+    }
     host.ctx.write("supervise end", |tx| {
         if let Some(current) = &current {
             let ending = Ending { exit_code, ..Ending::default() };

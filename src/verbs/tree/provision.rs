@@ -45,6 +45,16 @@ pub enum Provided {
     Told(String),
 }
 
+impl Provided {
+    /// The tree, if there is one to work in.
+    pub fn ground(self) -> Option<Ground> {
+        match self {
+            Provided::Ground(ground) => Some(ground),
+            Provided::None | Provided::Unusable(_) | Provided::Told(_) => None,
+        }
+    }
+}
+
 /// Makes the tree of what a session holds ready; doing it twice changes nothing.
 pub fn provide(ctx: &Ctx, hold: &Hold, runner: &mut dyn Runner) -> Result<Provided> {
     if hold.job.spec.tree == TreeKind::None {

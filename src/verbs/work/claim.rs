@@ -24,6 +24,7 @@ use crate::store::session::Session;
 use crate::store::{self, Connection, Writing};
 use crate::verbs::Ctx;
 use crate::verbs::flow::{Step, agreement, attempt, step, tell};
+use crate::verbs::resource::{self, Prepared};
 use crate::verbs::session as sessions;
 use crate::verbs::settle::verify::Foreground;
 use crate::verbs::tree::provision::{self, Ground, Provided};
@@ -160,12 +161,12 @@ pub fn claim(ctx: &Ctx, request: &ClaimRequest) -> Result<ClaimReport> {
     }
 }
 
-/// The tree of a granted attempt, for a session that has no helper to make it ready: what can't be made ready ends the
-/// attempt.
+/// The tree and the resource of a granted attempt, for a session that has no helper to make them ready: what can't be
+/// made ready ends the attempt.
 pub fn ground(ctx: &Ctx, granted: &Granted) -> Result<Option<Ground>> {
     let hold = ctx.read(|read| {
         let job = store::job::get(read, granted.job)?;
-        if job.spec.tree == TreeKind::None {
+        if job.spec.tree == TreeKind::None && job.spec.ephemeral.is_none() {
             return Ok(None);
         }
         let lease = store::lease::active_of_job(read, granted.job)?
@@ -175,12 +176,14 @@ pub fn ground(ctx: &Ctx, granted: &Granted) -> Result<Option<Ground>> {
         Ok(Some(Hold { run: store::run::get(read, session.run)?, session, job, lease }))
     })?;
     let Some(hold) = hold else { return Ok(None) };
-    let provided = provision::provide(ctx, &hold, &mut Foreground)?;
-    let (outcome, why) = match provided {
-        Provided::None => return Ok(None),
-        Provided::Ground(ground) => return Ok(Some(ground)),
-        Provided::Unusable(why) => (Outcome::Environment, why),
-        Provided::Told(why) => (Outcome::Interrupted, why),
+    let (what, outcome, why) = match provision::provide(ctx, &hold, &mut Foreground)? {
+        Provided::Unusable(why) => ("work tree", Outcome::Environment, why),
+        Provided::Told(why) => ("work tree", Outcome::Interrupted, why),
+        provided @ (Provided::None | Provided::Ground(_)) => match resource::prepare(ctx, &hold, &mut Foreground)? {
+            Prepared::None | Prepared::Ready => return Ok(provided.ground()),
+            Prepared::Unusable(why) => ("resource", Outcome::Environment, why),
+            Prepared::Told(why) => ("resource", Outcome::Interrupted, why),
+        },
     };
     ctx.write("work claim", |tx| {
         let job = store::job::get(tx, granted.job)?;
@@ -189,7 +192,7 @@ pub fn ground(ctx: &Ctx, granted: &Granted) -> Result<Option<Ground>> {
         }
         attempt::end(tx, &hold.run, &store::job::get(tx, job.id)?, attempt::Ended::plain(outcome, why.clone()))
     })?;
-    Err(Error::new(Code::NotRun, format!("the work tree of {} could not be made ready", hold.job.name)).cause(why))
+    Err(Error::new(Code::NotRun, format!("the {what} of {} could not be made ready", hold.job.name)).cause(why))
 }
 
 /// Start ticks as a column holds them.

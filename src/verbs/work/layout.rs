@@ -54,6 +54,7 @@ struct Facts {
     inputs: Vec<Wanted>,
     subject: Option<Subject>,
     ground: Option<Ground>,
+    resource: Option<String>,
 }
 
 /// An artifact to lay out, or one that is missing.
@@ -107,7 +108,11 @@ fn facts(read: &Connection, grant: &Grant<'_>) -> Result<Facts> {
         Some(id) => Some(subject(read, id)?),
         None => None,
     };
-    Ok(Facts { job, attempt, inputs, subject, ground: None })
+    let resource = match job.spec.ephemeral {
+        Some(_) => store::resource::open(read, job.run, job.id, attempt.number)?.map(|row| row.name),
+        None => None,
+    };
+    Ok(Facts { job, attempt, inputs, subject, ground: None, resource })
 }
 
 fn collect(read: &Connection, from: JobId, only: Option<&str>, inputs: &mut Vec<Wanted>) -> Result<()> {
@@ -231,6 +236,7 @@ fn packet(grant: &Grant<'_>, facts: &Facts, (folder, cwd): (&Folder, &Path), inp
         cwd: cwd.display().to_string(),
         base: facts.ground.as_ref().map(|ground| ground.base.clone()),
         conflicts: facts.ground.as_ref().map(|ground| ground.conflicts.clone()).unwrap_or_default(),
+        resource: facts.resource.clone(),
         inputs,
         subject: facts.subject.clone(),
         produces: spec.produces.clone(),

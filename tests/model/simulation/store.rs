@@ -478,6 +478,7 @@ impl Store {
             gates: self.open_gates().map(|gate| self.gate_view(gate)).collect(),
             leases: Vec::new(),
             held: self.waiting(),
+            resources: Vec::new(),
             has_open_jobs: self.jobs.iter().any(|job| !job.settled),
         }
     }

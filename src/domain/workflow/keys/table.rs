@@ -176,9 +176,9 @@ pub const KEYS: &[Key] = &[
     key(L::Process, "lint", Commands(T::Params), "[]", "Linters.").widens(),
 
     key(L::Ephemeral, "resource", Id, "required", "Its name, one of the job's `shared`."),
-    key(L::Ephemeral, "create", Argv(T::Launch), "required", "Makes it.").widens(),
-    key(L::Ephemeral, "check", Argv(T::Launch), "required", "Exits 0 when it is there and healthy.").widens(),
-    key(L::Ephemeral, "destroy", Argv(T::Launch), "required", "Takes it away.").widens(),
+    key(L::Ephemeral, "create", Argv(T::Resource), "required", "Makes it.").widens(),
+    key(L::Ephemeral, "check", Argv(T::Resource), "required", "Exits 0 when it is there and healthy.").widens(),
+    key(L::Ephemeral, "destroy", Argv(T::Resource), "required", "Takes it away.").widens(),
 
     key(L::Reviews, "range", Text(T::Params), "required", "Commits that exist, as `A..B`."),
 ];

@@ -8,7 +8,7 @@ use super::super::section::Value;
 use super::super::words;
 use super::{ID_HINT, ParamUse, Reader, a, bad_id};
 use crate::domain::frozen::Reviews;
-use crate::domain::{scope, template, time};
+use crate::domain::{resource, scope, template, time};
 
 type Item<'i> = Spanned<DeValue<'i>>;
 
@@ -337,6 +337,7 @@ fn is_known(name: &str, templates: Templates) -> bool {
         Templates::None | Templates::Params => false,
         Templates::Prose => template::is_prose(name),
         Templates::Launch => template::LAUNCH_NAMES.contains(&name),
+        Templates::Resource => resource::NAMES.contains(&name),
     }
 }
 
@@ -345,6 +346,7 @@ fn template_hint(name: &str, templates: Templates) -> String {
         Templates::None | Templates::Params => &["params.NAME"],
         Templates::Prose => &["params.NAME", "job", "inputs.JOB.NAME"],
         Templates::Launch => template::LAUNCH_NAMES,
+        Templates::Resource => resource::NAMES,
     };
     match keys::nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `${{{nearest}}}`? `$${{` is a literal `${{`"),

@@ -394,11 +394,11 @@ writes = ["${params.dir}/"]
     flow.toml:10:13: `${params.task}` names a parameter that nothing declares
       help: declare it: [params] task = { required = true }
     flow.toml:11:31: unknown template `${unclosed}`
-      help: known here: prompt, prompt_file, packet_file, result_file, inputs, cwd, scratch, tmp, run, job, attempt, session, role, lane, model, budget.cost_left, striatum; `$${` is a literal `${`
+      help: known here: prompt, prompt_file, packet_file, result_file, inputs, cwd, scratch, tmp, run, job, attempt, session, role, lane, model, budget.cost_left, resource, striatum; `$${` is a literal `${`
     flow.toml:12:11: `${params.dir}` is not replaced here
       help: this string takes no templates; `$${` is a literal `${`
     config.toml:2:11: unknown template `${HOME}`
-      help: known here: prompt, prompt_file, packet_file, result_file, inputs, cwd, scratch, tmp, run, job, attempt, session, role, lane, model, budget.cost_left, striatum; `$${` is a literal `${`
+      help: known here: prompt, prompt_file, packet_file, result_file, inputs, cwd, scratch, tmp, run, job, attempt, session, role, lane, model, budget.cost_left, resource, striatum; `$${` is a literal `${`
     config.toml:2:11: unknown template `${promt}`
       help: did you mean `${prompt}`? `$${` is a literal `${`
     config.toml:2:11: `${params.modle}` names a parameter that nothing declares

@@ -13,6 +13,7 @@ use crate::os::process::{carriers, environment_of, words_of};
 use crate::store;
 use crate::verbs::Ctx;
 use crate::verbs::read::one_line;
+use crate::verbs::resource::destroy;
 
 /// Helpers, scratch folders and processes looked at.
 const MOST: u32 = 1_000;
@@ -31,7 +32,28 @@ pub fn checks(ctx: &Ctx, request: &DoctorRequest) -> Vec<Check> {
         run("processes", processes(ctx)),
         run("scratch", scratch(ctx)),
         run("artifacts", artifacts(ctx, request)),
+        run("resources", resources(ctx)),
     ]
+}
+
+/// What was made for attempts that are over is gone.
+fn resources(ctx: &Ctx) -> Result<Check> {
+    let rows = ctx.read(|read| Ok(store::resource::abandoned(read)?))?;
+    let mut findings = Vec::new();
+    for row in &rows {
+        let (run, job) =
+            ctx.read(|read| Ok((store::run::get(read, row.run)?.name, store::job::name(read, row.job)?)))?;
+        if destroy::is_at_work(ctx, row, &job)? == Held::Held {
+            continue;
+        }
+        let what = match &row.reason {
+            Some(why) => format!("it could not be destroyed: {why}"),
+            None => "its attempt is over, and nobody has destroyed it".to_owned(),
+        };
+        let fix = Next::new("operator", "try to destroy it", &["striatum", "gc", "--yes"]);
+        findings.push(Finding::new("resource_left", what, format!("{} of {run}/{job}", row.name), Some(fix)));
+    }
+    Ok(Check::found("resources", "what was made for an attempt goes with it", findings).mild())
 }
 
 /// A helper's row says that it lives; its lock says whether that is so.
