@@ -184,7 +184,7 @@ pub fn read(document: &Value, is_review: bool) -> Result<Answer, Vec<ContractFau
         faults.add("schema", format!("must be \"{SCHEMA}\""));
     }
     let status: Option<Status> = faults.field(map, "status");
-    if status.is_none() && !map.contains_key("status") {
+    if status.is_none() && map.get("status").is_none_or(Value::is_null) {
         faults.add("status", "is required: DONE, NEEDS_NEXT, BLOCKED or NEEDS_CONTEXT");
     }
     let answer = Answer {
@@ -242,10 +242,22 @@ fn check(answer: &Answer, is_review: bool, map: &Map<String, Value>, faults: &mu
         }
         (None, _) => {}
     }
+    if answer.usage.as_ref().and_then(|usage| usage.cost_usd).is_some_and(|cost| cost < 0.0) {
+        faults.add("usage.cost_usd", "must not be negative");
+    }
     for finding in &answer.findings {
         if finding.title.trim().is_empty() {
             faults.add("findings", "a finding without a title");
         }
+    }
+}
+
+/// A list would be read as an object's fields in their order; the contract names them.
+fn has_list_for_object(key: &str, value: &Value) -> bool {
+    match key {
+        "usage" | "blocked_reason" => value.is_array(),
+        "findings" | "next" => value.as_array().is_some_and(|items| items.iter().any(Value::is_array)),
+        _ => false,
     }
 }
 
@@ -258,6 +270,10 @@ impl Faults {
 
     fn field<T: serde::de::DeserializeOwned>(&mut self, map: &Map<String, Value>, key: &str) -> Option<T> {
         let value = map.get(key).filter(|value| !value.is_null())?;
+        if has_list_for_object(key, value) {
+            self.add(key, "must be given as objects with named fields");
+            return None;
+        }
         match serde_json::from_value(value.clone()) {
             Ok(read) => Some(read),
             Err(error) => {
@@ -301,6 +317,20 @@ mod tests {
         )
         .unwrap();
         assert!(answer.next.iter().all(|proposal| proposal.confidence == 0.0));
+    }
+
+    #[test]
+    fn no_status_is_no_answer_and_lists_are_no_objects() {
+        let faults = |document: Value| {
+            let faults = read(&document, false).unwrap_err();
+            faults.iter().map(|fault| fault.field.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(faults(json!({"schema": SCHEMA, "status": null})), ["status"]);
+        assert_eq!(faults(json!({"schema": SCHEMA, "status": "DONE", "usage": [1]})), ["usage"]);
+        let listed = json!({"schema": SCHEMA, "status": "NEEDS_NEXT", "next": [["draft"]]});
+        assert_eq!(faults(listed), ["next", "next"]);
+        let cost = json!({"schema": SCHEMA, "status": "DONE", "usage": {"cost_usd": -1}});
+        assert_eq!(faults(cost), ["usage.cost_usd"]);
     }
 
     #[test]

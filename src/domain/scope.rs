@@ -217,6 +217,21 @@ pub fn writable_roots(patterns: &[String]) -> Vec<Root> {
     patterns.iter().map(root).collect()
 }
 
+/// Whether some pattern may match a path in this folder.
+pub fn reaches(patterns: &[String], folder: &Path) -> bool {
+    patterns.iter().any(|pattern| {
+        let prefix = literal_prefix(pattern);
+        let below = folder.strip_prefix(&prefix).map(|rest| rest.components().count());
+        match below {
+            // The pattern begins in the folder, or at it.
+            Ok(0) => true,
+            // A plain folder takes in all below; of a glob only what may cross slashes does.
+            Ok(_) => !has_meta(pattern) || pattern.contains("**") || pattern.trim_end_matches('/') == prefix,
+            Err(_) => Path::new(&prefix).starts_with(folder),
+        }
+    })
+}
+
 /// What is wrong with a folder in a lane's `write_paths`, as far as its words tell.
 ///
 /// Whether it holds the store, a git directory or the principal checkout is [`folder_holds`]'s question, for those
@@ -321,6 +336,19 @@ mod tests {
         let roots = writable_roots(&patterns);
         let said: Vec<String> = roots.iter().map(|root| format!("{}:{}", root.path, root.is_folder)).collect();
         assert_eq!(said, ["src:true", "src/gen:true", "README.md:false", ":true", "a/b:true", "docs:false"]);
+    }
+
+    #[test]
+    fn a_folder_is_reached_by_patterns_that_may_match_in_it() {
+        let reached = |pattern: &str, folder: &str| reaches(&[pattern.to_owned()], Path::new(folder));
+        for (pattern, folder) in
+            [("src/", "src"), ("src/", "src/deep"), ("src/*.rs", "src"), ("src/a/b.rs", "src"), ("d/**/*.md", "d/x/y")]
+        {
+            assert!(reached(pattern, folder), "{pattern} {folder}");
+        }
+        for (pattern, folder) in [("src/", "docs"), ("src/*.rs", "src/deep"), ("*.md", "src"), ("src2/", "src")] {
+            assert!(!reached(pattern, folder), "{pattern} {folder}");
+        }
     }
 
     #[test]

@@ -138,7 +138,8 @@ fn unknown(ctx: &Ctx) -> Result<Vec<Leftover>> {
     let known: Vec<PathBuf> = known.iter().map(|path| ctx.layout().root().join(path)).collect();
     let mut left = Vec::new();
     for run in entries(&home) {
-        for path in entries(&run).into_iter().filter(|path| path.is_dir() && !known.contains(path)) {
+        let is_log = |path: &PathBuf| path.to_str().is_some_and(|name| name.ends_with(LANDING_LOGS));
+        for path in entries(&run).into_iter().filter(|path| path.is_dir() && !known.contains(path) && !is_log(path)) {
             let bytes = files::room(&path).0;
             let stays = Some("nothing tells whose it is; look, and remove it yourself".to_owned());
             left.push(Leftover { path, what: "folder among the work trees".to_owned(), bytes, stays });
@@ -173,17 +174,22 @@ fn logs(ctx: &Ctx, yes: bool) -> Result<Vec<Leftover>> {
     Ok(left)
 }
 
+/// How the folder ends in which a refused landing's logs lie.
+const LANDING_LOGS: &str = ".landing.logs";
+
 fn printed(ctx: &Ctx, run: &Run) -> Result<Vec<PathBuf>> {
     let sessions = ctx.read(|read| Ok(store::session::of_run(read, run.id, u32::MAX)?))?;
-    let mut printed = Vec::new();
+    let is_log = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "log")
+            && std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+    };
+    let landings = entries(&ctx.layout().worktrees(&run.name)).into_iter();
+    let refused = landings.filter(|path| path.to_str().is_some_and(|name| name.ends_with(LANDING_LOGS)));
+    let mut printed: Vec<PathBuf> = refused.flat_map(|folder| entries(&folder)).filter(is_log).collect();
     for session in sessions {
         let folder = ctx.layout().scratch(&session.id.to_string()).folder().to_owned();
         let attempts = entries(&folder).into_iter().filter(|path| path.is_dir());
         let logs = attempts.flat_map(|attempt| entries(&attempt)).chain(entries(&folder));
-        let is_log = |path: &PathBuf| {
-            path.extension().is_some_and(|end| end == "log")
-                && std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
-        };
         printed.extend(logs.filter(is_log));
     }
     Ok(printed)

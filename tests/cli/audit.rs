@@ -224,6 +224,18 @@ fn lies() -> Vec<(&'static str, String)> {
                 of("draft")
             ),
         ),
+        (
+            "standing_spread",
+            "UPDATE event SET type = 'answer.given', body = json_object('standing', json('true'), 'attempt', 3)
+             WHERE id = (SELECT max(id) FROM event WHERE type = 'tree.made')"
+                .to_owned(),
+        ),
+        (
+            "resource_left",
+            "UPDATE event SET type = 'ephemeral.created', body = json_object('resource', 'db', 'attempt', 3)
+             WHERE id = (SELECT max(id) FROM event WHERE type = 'tree.made')"
+                .to_owned(),
+        ),
         ("verify_missing", "UPDATE execution SET exit_code = 1 WHERE kind = 'verify'".to_owned()),
         ("branch_broken", "UPDATE change SET tip_before = 'elsewhere' WHERE attempt = 2".to_owned()),
         ("commit_unlike", "UPDATE change SET tree_hash = 'another'".to_owned()),

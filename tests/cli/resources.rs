@@ -33,7 +33,7 @@ fn a_resource_is_there_for_its_agent_and_its_verification_and_gone_with_the_seal
     let driver = repo.spawn(&["run", "drive"]);
     wait_until("its agent works", || repo.notes().iter().any(|note| note.word == "holds on"));
     let name: String = repo.one("SELECT name FROM resource", ());
-    assert_eq!(repo.there(), [name.clone()]);
+    assert_eq!(repo.there(), std::slice::from_ref(&name));
     assert!(name.starts_with("db-") && name.len() == 15, "{name}");
     let packet = repo.rows("SELECT name, state, tries FROM resource").concat();
     assert_eq!(packet, format!("{name} ready 0"));

@@ -100,11 +100,13 @@ pub fn chained(evidence: &Evidence) -> Looked {
     branch(evidence, commits, &steps)
 }
 
-/// The change that continues a commit; those that move nothing come first.
+/// The change that continues a commit: one that was sealed before one that may have been cut off, and of each kind what
+/// moves nothing first.
 fn next_link(left: &[&ChangeFacts], at: Option<&str>) -> Option<usize> {
-    let continues = |change: &&ChangeFacts| at.is_some() && change.before.as_deref() == at;
-    let stays = |change: &&ChangeFacts| continues(change) && change.before == change.after;
-    left.iter().position(stays).or_else(|| left.iter().position(continues))
+    let continues = |change: &ChangeFacts| at.is_some() && change.before.as_deref() == at;
+    let rank = |change: &ChangeFacts| (change.state != ChangeState::Integrated, change.before != change.after);
+    let links = left.iter().enumerate().filter(|(_, change)| continues(change));
+    links.min_by_key(|(_, change)| rank(change)).map(|(place, _)| place)
 }
 
 /// What git has of the branch.

@@ -276,6 +276,11 @@ impl Told {
         self.body.get(key).and_then(Value::as_str)
     }
 
+    /// Whether a word of its body says yes.
+    pub fn holds(&self, key: &str) -> bool {
+        self.body.get(key).and_then(Value::as_bool).unwrap_or(false)
+    }
+
     /// A number of its body.
     pub fn number(&self, key: &str) -> Option<u32> {
         self.body.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok())

@@ -7,7 +7,7 @@ use super::story::{Now, walk};
 use super::{Looked, Violation};
 use crate::domain::event::EventType;
 use crate::domain::gate::{Tier, is_due, tier_of};
-use crate::domain::job::JobState;
+use crate::domain::job::{JobState, Outcome};
 use crate::domain::session::{GateState, LandingState};
 
 /// What a tier or the dial holds back was approved before it was offered, or sealed.
@@ -76,6 +76,27 @@ pub fn unlike(evidence: &Evidence) -> Looked {
             Some(_) => continue,
         };
         found.push(Violation::at(told.id, told.gate().map_or("-".to_owned(), |id| format!("g{id}")), what));
+    }
+    Ok(found)
+}
+
+/// A standing answer was given to an attempt that asked, once a job, and where no person must decide.
+pub fn standing(evidence: &Evidence) -> Looked {
+    let mut given: BTreeSet<&str> = BTreeSet::new();
+    let mut found = Vec::new();
+    for told in evidence.events.iter().filter(|told| told.is(EventType::AnswerGiven) && told.holds("standing")) {
+        let job = told.job_name();
+        let number = told.number("attempt").unwrap_or_default();
+        let attempt = evidence.attempts.iter().find(|attempt| attempt.job == job && attempt.number == number);
+        let has_asked = attempt.is_some_and(|attempt| attempt.outcome == Some(Outcome::NeedsContext));
+        let tier = evidence.newest_spec(job).map(tier_of);
+        let what = match (given.insert(job), has_asked, tier) {
+            (false, _, _) => "it was given once more".to_owned(),
+            (_, false, _) => format!("attempt {number} did not ask"),
+            (_, _, Some(Tier::L2)) => "it is a person's at L2".to_owned(),
+            (true, true, _) => continue,
+        };
+        found.push(Violation::at(told.id, job, what));
     }
     Ok(found)
 }

@@ -7,6 +7,7 @@ mod changes;
 mod evidence;
 mod gates;
 mod limits;
+mod resources;
 mod reviews;
 mod steps;
 mod story;
@@ -76,6 +77,16 @@ pub const RULES: &[Rule] = &[
         code: "person_unknown",
         what: "a person's decision says how the person was recognised",
         look: gates::unknown,
+    },
+    Rule {
+        code: "standing_spread",
+        what: "a standing answer goes once to a job that asks, and never at L2",
+        look: gates::standing,
+    },
+    Rule {
+        code: "resource_left",
+        what: "what was made for a job alone is gone when its run is over, or told to be left",
+        look: resources::left,
     },
     Rule { code: "landing_ungated", what: "a run lands after its gate was approved", look: gates::landing },
     Rule {

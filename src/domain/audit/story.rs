@@ -1,11 +1,11 @@
 //! A run's story told again: where everything was before each event, and each step that no machine has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 use super::evidence::{Evidence, Told};
 use crate::domain::event::EventType;
-use crate::domain::job::{JobEvent, JobState};
+use crate::domain::job::{JobEvent, JobState, Outcome};
 use crate::domain::run::{RunEvent, RunState};
 use crate::domain::session::{GateEvent, GateState, SessionEvent, SessionState};
 
@@ -34,11 +34,14 @@ pub struct Now {
     /// Sessions that were registered.
     pub sessions: BTreeMap<i64, SessionState>,
     gates: BTreeMap<i64, GateState>,
+    /// Attempts that nobody began: they leave the queue without a word of their own.
+    unbegun: BTreeSet<(String, u32)>,
 }
 
 impl Now {
     fn begin(evidence: &Evidence) -> Now {
         let waits = JobNow { state: JobState::Waiting, holder: None };
+        let unbegun = evidence.attempts.iter().filter(|attempt| attempt.outcome == Some(Outcome::NeverStarted));
         Now {
             run: None,
             generation: 1,
@@ -47,6 +50,7 @@ impl Now {
             jobs: evidence.jobs.iter().map(|job| (job.name.clone(), waits)).collect(),
             sessions: BTreeMap::new(),
             gates: BTreeMap::new(),
+            unbegun: unbegun.map(|attempt| (attempt.job.clone(), attempt.number)).collect(),
         }
     }
 
@@ -117,7 +121,11 @@ impl Now {
             }
             _ => return None,
         };
-        let was = std::mem::replace(&mut job.state, to);
+        let mut was = std::mem::replace(&mut job.state, to);
+        let before = told.number("attempt").unwrap_or_default().saturating_sub(1);
+        if kind == EventType::JobQueued && self.unbegun.contains(&(told.job_name().to_owned(), before)) {
+            was = if was == JobState::Queued { was.next(JobEvent::Block).unwrap_or(was) } else { was };
+        }
         if kind == EventType::JobClaimed {
             job.holder = told.session;
         } else if !to.is_held() {

@@ -10,10 +10,12 @@ use super::{SCHEMA, Status};
 /// The JSON Schema of an answer.
 pub fn json_schema() -> Value {
     let words = |words: &[&str]| json!({ "enum": words });
+    let or_null = |schema: Value| json!({ "anyOf": [schema, { "type": "null" }] });
+    let nothing = json!({ "type": "null" });
     let statuses: Vec<&str> = Status::ALL.iter().map(|status| status.word()).collect();
     let verdicts: Vec<&str> = Verdict::ALL.iter().map(|verdict| verdict.word()).collect();
-    let text = json!({ "type": "string" });
-    let texts = json!({ "type": "array", "items": text });
+    let text = json!({ "type": ["string", "null"] });
+    let texts = json!({ "type": ["array", "null"], "items": { "type": "string" } });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": SCHEMA,
@@ -23,30 +25,43 @@ pub fn json_schema() -> Value {
         "properties": {
             "schema": { "const": SCHEMA },
             "status": words(&statuses),
-            "verdict": words(&verdicts),
-            "findings": { "type": "array", "items": finding() },
+            "verdict": or_null(words(&verdicts)),
+            "findings": { "type": ["array", "null"], "items": finding() },
             "produced": texts,
             "concerns": texts,
-            "next": { "type": "array", "items": proposal() },
-            "blocked_reason": blocked_reason(),
+            "next": { "type": ["array", "null"], "items": proposal() },
+            "blocked_reason": or_null(blocked_reason()),
             "summary": text,
             "commit_message": text,
-            "usage": usage(),
+            "usage": or_null(usage()),
         },
         "required": ["schema", "status"],
         "allOf": [
             {
                 "if": { "properties": { "status": words(&["BLOCKED", "NEEDS_CONTEXT"]) } },
-                "then": { "required": ["blocked_reason"], "properties": { "verdict": false } },
-                "else": { "properties": { "blocked_reason": false } },
+                "then": {
+                    "required": ["blocked_reason"],
+                    "properties": { "blocked_reason": { "type": "object" }, "verdict": nothing },
+                },
+                "else": { "properties": { "blocked_reason": nothing } },
             },
             {
                 "if": { "properties": { "status": { "const": "NEEDS_NEXT" } } },
-                "then": { "required": ["next"], "properties": { "next": { "minItems": 1 } } },
+                "then": { "required": ["next"], "properties": { "next": { "type": "array", "minItems": 1 } } },
             },
             {
                 "if": { "properties": { "status": { "const": "DONE" } } },
                 "else": { "properties": { "concerns": { "maxItems": 0 } } },
+            },
+            {
+                "if": {
+                    "required": ["findings"],
+                    "properties": {
+                        "status": words(&["DONE", "NEEDS_NEXT"]),
+                        "findings": { "type": "array", "minItems": 1 },
+                    },
+                },
+                "then": { "required": ["verdict"], "properties": { "verdict": words(&verdicts) } },
             },
         ],
     })
@@ -57,11 +72,11 @@ fn finding() -> Value {
         "type": "object",
         "additionalProperties": false,
         "properties": {
-            "title": { "type": "string", "minLength": 1 },
+            "title": { "type": "string", "pattern": "\\S" },
             "detail": { "type": "string" },
-            "severity": { "type": "string" },
-            "path": { "type": "string" },
-            "line": { "type": "integer", "minimum": 1 },
+            "severity": { "type": ["string", "null"] },
+            "path": { "type": ["string", "null"] },
+            "line": { "type": ["integer", "null"], "minimum": 0 },
         },
         "required": ["title", "detail"],
     })
@@ -73,18 +88,18 @@ fn proposal() -> Value {
         "additionalProperties": false,
         "properties": {
             "type": { "type": "string" },
-            "role": { "type": "string" },
-            "lane": { "type": "string" },
+            "role": { "type": ["string", "null"] },
+            "lane": { "type": ["string", "null"] },
             "objective": { "type": "string" },
             "inputs": { "type": "array", "items": { "type": "string" } },
             "reason": { "type": "string" },
-            "confidence": { "type": "number", "minimum": 0, "maximum": 1 },
+            "confidence": { "description": "From 0 to 1; anything else counts as 0." },
         },
     })
 }
 
 fn blocked_reason() -> Value {
-    let said = json!({ "type": "string", "minLength": 1 });
+    let said = json!({ "type": "string", "pattern": "\\S" });
     json!({
         "type": "object",
         "additionalProperties": false,
@@ -94,11 +109,11 @@ fn blocked_reason() -> Value {
 }
 
 fn usage() -> Value {
-    let count = json!({ "type": "integer", "minimum": 0 });
+    let count = json!({ "type": ["integer", "null"], "minimum": 0 });
     json!({
         "type": "object",
         "additionalProperties": false,
-        "properties": { "input_tokens": count, "output_tokens": count, "cost_usd": { "type": "number", "minimum": 0 } },
+        "properties": { "input_tokens": count, "output_tokens": count, "cost_usd": { "type": ["number", "null"], "minimum": 0 } },
     })
 }
 

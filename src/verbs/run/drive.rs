@@ -248,6 +248,10 @@ impl<'a> Driver<'a> {
         loop {
             let begun = Instant::now();
             match self.turn_or_back_off()? {
+                // One turn that found a person's work to wait for has done all that it was asked.
+                Turn::End(report) if self.request.once && report.exit == Kind::WaitingHuman.exit() => {
+                    return Ok(DriveReport { exit: 0, ..report });
+                }
                 Turn::End(report) => return Ok(report),
                 Turn::Busy if self.request.once => return self.once_report(),
                 Turn::Idle(_) if self.request.once => return self.once_report(),

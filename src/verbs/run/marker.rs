@@ -1,5 +1,8 @@
 //! One driver a run: a lock held for life. A second one stands by and takes over the moment the lock is free.
 
+use std::path::Path;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::drive::{DriveRequest, Teller, Told};
@@ -8,6 +11,7 @@ use crate::domain::run::RunState;
 use crate::error::{Code, Error, Next, Result};
 use crate::os::lock::{DriverHolder, DriverLock, Standby, read_driver};
 use crate::os::signal::Signals;
+use crate::os::wait::Countdown;
 use crate::store::run::Run;
 use crate::store::{self};
 use crate::verbs::Ctx;
@@ -66,7 +70,7 @@ pub fn take(
     if let Some(lock) = DriverLock::try_take(&path, &own)? {
         return Ok(Some(Some(lock)));
     }
-    let other = read_driver(&path);
+    let other = signed(&path);
     let describe = |then: &str| {
         other.as_ref().map_or_else(
             || format!("warning: another run drive appears active for this run; {then}"),
@@ -86,6 +90,18 @@ pub fn take(
     }
     teller.tell(&Told::note(describe("standing by")));
     stand_by(ctx, run, &own)
+}
+
+/// Who holds the lock: whoever has just taken it signs it within moments.
+fn signed(path: &Path) -> Option<DriverHolder> {
+    let patience = Countdown::start(100);
+    loop {
+        let holder = read_driver(path);
+        if holder.is_some() || patience.is_over() {
+            return holder;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn stand_by(ctx: &Ctx, run: &Run, own: &DriverHolder) -> Result<Option<Option<DriverLock>>> {

@@ -94,6 +94,7 @@ pub fn named(here: &Here, folder: &Path, paths: &[PathBuf]) -> Result<Judged> {
     let judge = |named: &PathBuf| match placed(&here.folder, &below, named) {
         None => Some(Refused { path: named.clone(), why: Violation::PathTraversal }),
         Some(path) if discard.is_match(&path) => None,
+        Some(path) if is_folder(&here.folder, &path) => in_folder(here, &path),
         Some(path) => by_name(&scope, &here.folder, &path).map(|why| Refused { path, why }),
     };
     Ok(Judged::of(paths.len(), &paths.iter().filter_map(judge).collect::<Vec<_>>()))
@@ -121,6 +122,18 @@ fn placed(top: &Path, below: &Path, named: &Path) -> Option<PathBuf> {
         }
     }
     Some(path)
+}
+
+fn is_folder(top: &Path, path: &Path) -> bool {
+    top.join(path).symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+/// A folder stands for what may come into it: refused when the scope takes in nothing there.
+fn in_folder(here: &Here, path: &Path) -> Option<Refused> {
+    let protected = scope::protected_part(path).map(|_| Violation::ProtectedPath);
+    let outside = || (!scope::reaches(&here.job.spec.writes, path)).then_some(Violation::PathOutsideScope);
+    let why = stands(&here.folder, path).or(protected).or_else(outside)?;
+    Some(Refused { path: path.to_owned(), why })
 }
 
 /// The scope's word for a path, else what stands there and would be refused.

@@ -45,6 +45,10 @@ pub fn integrate(ctx: &Ctx, hold: &Hold, listed: &Listed, answer: &Answer) -> Re
     let next = if tip == listed.base {
         commit.clone()
     } else if git.is_ancestor(&commit, &tip)? {
+        // Moved before by a settling that was cut: where it was put stands in its row, and stays there.
+        if ctx.read(|read| Ok(store::change::get(read, hold.job.id, hold.lease.attempt)?))?.is_some_and(is_aimed) {
+            return Ok(Integrated::Done);
+        }
         tip.clone()
     } else {
         match merge(ctx, &git, hold, (&tip, &commit), listed)? {
@@ -63,6 +67,11 @@ pub fn integrate(ctx: &Ctx, hold: &Hold, listed: &Listed, answer: &Answer) -> Re
     }
     crate::os::crash::point("settle.integrated");
     Ok(Integrated::Done)
+}
+
+/// It is known where the branch was to be moved for it.
+fn is_aimed(change: store::change::Change) -> bool {
+    change.tip_after.is_some()
 }
 
 /// Changes of earlier attempts that came onto the run's branch and were never sealed, because whoever settled them died
