@@ -138,6 +138,8 @@ fn a_command_that_fails_or_hangs_is_kept_in_the_log_and_hurts_nothing() {
             repo.rows("SELECT json_extract(body, '$.result') FROM event WHERE type = 'person.notified'"),
             [result]
         );
+        let report = repo.json(&["doctor"]).ok().value();
+        assert_eq!(report["warnings"], 0, "the log of notices is no leftover: {report}");
     }
 }
 

@@ -110,8 +110,10 @@ fn scratch(ctx: &Ctx) -> Result<Check> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Check::ok("scratch", "0 folders")),
         Err(error) => return Err(error.into()),
     };
+    // Files there are logs of drivers and notices, which belong to no session.
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let names: BTreeSet<String> =
-        entries.flatten().take(MOST as usize).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        folders.take(MOST as usize).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let mut findings = Vec::new();
     for name in &names {
         let known = match name.parse::<SessionId>() {
