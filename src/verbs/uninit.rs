@@ -81,9 +81,12 @@ fn refuse_live(ctx: &Ctx) -> Result<()> {
 fn refuse_kept(report: &gc::GcReport) -> Result<()> {
     let kept = report.left.iter().find_map(|one| Some((one, one.stays.as_ref()?)));
     let Some((one, why)) = kept else { return Ok(()) };
-    Err(Error::new(Code::StillHeld, format!("{} at {} would be lost: {why}", one.what, one.path.display())).hint(
-        "`striatum gc` lists everything that is kept; `gc --discard RUN/JOB --reason WHY --yes` pins its contents",
-    ))
+    let refused = Error::new(Code::StillHeld, format!("{} at {} would be lost: {why}", one.what, one.path.display()));
+    Err(refused
+        .hint(
+            "`striatum gc` lists everything that is kept; `gc --discard RUN/JOB --reason WHY --yes` pins its contents",
+        )
+        .hint("for a resource that was destroyed by hand: `gc --discard NAME --reason WHY --yes`"))
 }
 
 /// Everything in the folder that is the store's own.

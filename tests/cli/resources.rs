@@ -138,7 +138,8 @@ fn one_that_was_destroyed_by_hand_is_listed_until_somebody_says_so() {
     repo.drive().ok();
     let name: String = repo.one("SELECT name FROM resource WHERE state = 'left'", ());
     std::fs::remove_dir(repo.things().join("there").join(&name)).unwrap();
-    repo.striatum(&["uninit", "--yes"]).exits(5);
+    let refused = repo.striatum(&["uninit", "--yes"]).exits(5).stderr;
+    assert!(refused.contains("destroyed by hand: `gc --discard NAME"), "{refused}");
     repo.json(&["gc", "--discard", "db-other", "--reason", "gone", "--yes"]).refused(2, "not_found");
     repo.json(&["gc", "--discard", &name, "--yes"]).exits(2);
     repo.striatum(&["gc", "--discard", &name, "--reason", "by hand"]).ok();
