@@ -15,6 +15,7 @@ use crate::verbs::gate::{
     SkipRequest,
 };
 use crate::verbs::land::Landed;
+use crate::verbs::read::harmless;
 use crate::verbs::run::marker::Onward;
 
 /// See what waits for a person's word, and say it
@@ -96,10 +97,11 @@ impl Gate {
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         match self {
             Gate::List { pattern, run_id, all } => {
-                output.report(&session.call(&ListRequest { run: run_id, all, pattern })?, listed);
+                output
+                    .report(&session.call(&ListRequest { run: run_id, all, pattern })?, |list| harmless(&listed(list)));
             }
             Gate::Show { gate, run_id, full } => {
-                output.report(&session.call(&ShowRequest { run: run_id, gate, full })?, shown);
+                output.report(&session.call(&ShowRequest { run: run_id, gate, full })?, |show| harmless(&shown(show)));
             }
             Gate::Approve(which) => output.report(&session.call(&ApproveRequest(which.deciding()))?, decided),
             Gate::Reject(which) => output.report(&session.call(&RejectRequest(which.deciding()))?, decided),

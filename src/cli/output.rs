@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::Globals;
 use crate::error::{Code, Error, Next};
+use crate::verbs::read::harmless as harmless_lines;
 
 /// How to speak.
 pub struct Output {
@@ -42,7 +43,7 @@ impl Output {
         if self.json {
             print(&format!("{}\n", error.to_json()));
         } else {
-            complain(&error_text(error));
+            complain(&harmless_lines(&error_text(error)));
         }
         ExitCode::from(error.exit())
     }

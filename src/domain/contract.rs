@@ -57,10 +57,11 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The reported cost in micro-dollars; nonsense counts as nothing.
+    /// The reported cost in micro-dollars. Less than nothing counts as nothing; what is absurdly much counts as the most
+    /// that is counted, a billion dollars: a budget has to see it.
     pub fn micro_usd(&self) -> i64 {
         let micro = self.cost_usd.unwrap_or(0.0) * 1e6;
-        if micro.is_finite() && (0.0..1e15).contains(&micro) { micro as i64 } else { 0 }
+        micro.clamp(0.0, 1e15) as i64
     }
 }
 

@@ -129,6 +129,17 @@ fn a_budget_of_money_that_is_used_up_by_the_last_job_stops_nothing() {
 }
 
 #[test]
+fn a_cost_beyond_belief_spends_the_budget_and_one_below_nothing_gives_nothing_back() {
+    for (usd, trip) in [(1e9, vec!["cost"]), (1e300, vec!["cost"]), (-5.0, Vec::new())] {
+        let repo = TestRepo::new();
+        repo.agent("draft", &costs(usd));
+        start(&repo, "cost_usd = 1", CHAIN);
+        repo.drive().exits(if trip.is_empty() { 0 } else { 3 });
+        assert_eq!(names(&trips(&repo)), trip, "{usd}");
+    }
+}
+
+#[test]
 fn a_refused_answer_costs_as_much_as_a_sealed_one() {
     let repo = TestRepo::new();
     repo.agent(

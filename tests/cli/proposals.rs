@@ -311,3 +311,24 @@ fn drivers_that_all_act_at_once_admit_a_proposal_once() {
     assert_eq!(repo.story(&["next."]), ["next.admitted draft", "next.admitted draft", "next.surfaced draft"]);
     repo.check_sound();
 }
+
+#[test]
+fn what_an_agent_proposes_has_no_power_over_the_terminal_of_who_decides() {
+    let odd = |words: &str| format!("{words} \u{1b}[2J\u{1b}[1A\u{202e}\u{9b}31m\u{7}.");
+    let step = json!({"type": "test", "objective": odd("look"), "reason": odd("since"), "confidence": 0.8});
+    let repo = alone(std::slice::from_ref(&step), 4);
+    let said = [
+        repo.striatum(&["gate", "show", "draft-next-1"]).ok().stdout,
+        repo.striatum(&["gate", "list"]).ok().stdout,
+        repo.striatum(&["status"]).ok().stdout,
+        repo.striatum(&["inbox"]).ok().stdout,
+        repo.striatum(&["run", "explain"]).ok().stdout,
+        repo.striatum(&["run", "summary"]).ok().stdout,
+        repo.striatum(&["job", "show", "draft-next-1"]).ok().stdout,
+        repo.striatum(&["gate", "approve", "\u{1b}[2J"]).exits(7).stderr,
+    ];
+    for text in said {
+        let has_power = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
+        assert!(!text.contains(has_power), "{text:?}");
+    }
+}

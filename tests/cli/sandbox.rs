@@ -124,3 +124,25 @@ fn builds_get_the_folders_that_they_need() {
     assert!(output(&repo).contains("built"), "{}", output(&repo));
     assert_eq!(repo.attempts(), ["draft.1 sealed"]);
 }
+
+#[test]
+fn a_git_directory_that_an_agent_puts_in_its_tree_commands_nothing_in_verification() {
+    if !can_hold("verification after a held agent") {
+        return;
+    }
+    let repo = TestRepo::with_code();
+    let stray = repo.root().join("stray");
+    repo.agent(
+        "draft",
+        &format!(
+            "printf '#!/bin/sh\\necho x > {}\\n' > src/watch; chmod +x src/watch; rm .git; git init --quiet .\n\
+             git config core.fsmonitor \"$PWD/src/watch\"; complete",
+            stray.display()
+        ),
+    );
+    let whole = held(&repo).replace("[\"src/\"]", "[\"**\"]");
+    repo.drive_through(&format!("{whole}verify = [[\"git\", \"status\"]]\n")).ok();
+    assert!(!stray.exists(), "verification obeyed the agent's git settings");
+    assert_eq!(repo.attempts(), ["draft.1 sealed"]);
+    repo.check_sound();
+}

@@ -101,6 +101,23 @@ fn a_lane_without_a_tree_writes_in_its_own_folders() {
 }
 
 #[test]
+fn a_path_is_read_from_where_the_client_stands() {
+    let text = DRAFT.replace("writes = [\"src/\"]", "tree = \"none\"");
+    let repo = TestRepo::with_code();
+    repo.agent(
+        "draft",
+        "for place in /etc \"$STRIATUM_TREE\" \"$STRIATUM_SCRATCH\" /nowhere; do\n\
+         printf '{\"tool_name\":\"Write\",\"cwd\":\"%s\",\"tool_input\":{\"file_path\":\"x\"}}' \"$place\" |\
+         striatum hook pre-tool-use\n\
+         note \"said $?\"; done; complete",
+    );
+    repo.drive_through(&text).ok();
+    let said: Vec<String> =
+        repo.notes().into_iter().map(|note| note.word).filter(|word| word.starts_with("said")).collect();
+    assert_eq!(said, ["said 2", "said 0", "said 0", "said 2"]);
+}
+
+#[test]
 fn elsewhere_it_is_nobodys_obstacle() {
     let repo = TestRepo::new();
     for words in [call("Write", "file_path", "/etc/passwd"), "not json".to_owned(), call("FancyWriter", "a", "b")] {

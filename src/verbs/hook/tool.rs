@@ -53,7 +53,7 @@ pub fn pre_tool_use(
         return Said::default();
     }
     match scope(&request) {
-        Ok(report) if report.job.is_none() && is_lane => outside_a_tree(lane, paths),
+        Ok(report) if report.job.is_none() && is_lane => outside_a_tree(lane, folder, paths),
         Ok(report) if report.job.is_none() || (report.violations.is_empty() && paths.is_some()) => Said::default(),
         Ok(report) => Said::refuse(refusal(&report, &call, paths.is_some())),
         Err(error) if is_lane => Said::refuse(format!("striatum: the scope of this lane can't be read: {error}\n")),
@@ -62,9 +62,9 @@ pub fn pre_tool_use(
 }
 
 /// A lane that works in a folder for files: it writes there, and in the attempt's own folder.
-fn outside_a_tree(lane: &Lane, paths: Option<&[PathBuf]>) -> Said {
+fn outside_a_tree(lane: &Lane, folder: &Path, paths: Option<&[PathBuf]>) -> Said {
     let Some(paths) = paths else { return Said::refuse("striatum: this tool does not say what it writes\n") };
-    match paths.iter().find(|path| !is_own(lane, path)) {
+    match paths.iter().find(|path| !is_own(lane, &folder.join(path))) {
         Some(path) => {
             let path = path.display();
             Said::refuse(format!("striatum: path_outside_scope: {path}: this job writes in its own folder only\n"))

@@ -53,6 +53,11 @@ pub fn age(ctx: &Ctx, since: Timestamp) -> u64 {
     u64::try_from(ctx.clock.now().0.saturating_sub(since.0)).unwrap_or(0)
 }
 
+/// Text of whatever origin without any power over a terminal; its lines stay.
+pub fn harmless(text: &str) -> String {
+    files::escape(text)
+}
+
 /// Text of whatever origin as one harmless line of at most so many characters.
 pub fn one_line(text: &str, most: usize) -> String {
     let words: Vec<String> = files::escape(text).split_whitespace().map(str::to_owned).collect();

@@ -154,6 +154,10 @@ fn verified(
         return Ok(None);
     }
     let place = artifacts::Place::of(ctx, hold)?;
+    // What is verified calls git in the tree: an agent's `.git` there would have it obey settings of the agent's own.
+    if let Some(tree) = ctx.read(|read| Ok(store::tree::active(read, hold.job.id)?))? {
+        tree::restore(ctx, &tree::repository(ctx)?, &tree)?;
+    }
     let refusal = match verify::run_all(ctx, hold, place.work(), runner)? {
         verify::Verified::Passed => None,
         verify::Verified::Failed { command, tail } => Some((format!("verification failed: {command}"), tail)),
