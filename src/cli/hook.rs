@@ -108,7 +108,11 @@ fn announced() -> Said {
         scratch: path("STRIATUM_SCRATCH"),
     };
     let mut call = Vec::new();
-    match std::io::stdin().lock().take(LONGEST_CALL).read_to_end(&mut call) {
+    match std::io::stdin().lock().take(LONGEST_CALL + 1).read_to_end(&mut call) {
+        Ok(read) if read as u64 > LONGEST_CALL => {
+            let text = format!("striatum: the announcement is longer than {} MiB\n", LONGEST_CALL >> 20);
+            Said { refuses: lane.tree.is_some(), text }
+        }
         Ok(_) => hook::pre_tool_use(&lane, &call, &mut |request| Session::new(Globals::default()).call(request)),
         Err(error) => {
             Said { refuses: lane.tree.is_some(), text: format!("striatum: the call can't be read: {error}\n") }
