@@ -31,26 +31,32 @@ impl Plan {
 
     /// The first field in which plan and world disagree about a job.
     pub fn look(&mut self, ctx: &Ctx, run: &Run, job: &Job) -> Result<Option<Disagreement>> {
-        let in_store = ctx.read(|read| {
+        let changed = ctx.read(|read| {
             let frozen = match self.frozen.take().filter(|frozen| frozen.is_in_force(run)) {
                 Some(frozen) => frozen,
                 None => Frozen::load(read, run)?,
             };
             let found = frozen.check(run, job);
             self.frozen = Some(frozen);
-            match found {
-                Some(found) => Ok(Some(found)),
-                None => match agreement::scopes(read, run, job)? {
-                    Some(found) => Ok(Some(found)),
-                    None => agreement::verification(read, job),
-                },
-            }
+            Ok(found)
         })?;
-        match in_store {
+        match changed {
             Some(found) => Ok(Some(found)),
-            None if job.spec.tree != TreeKind::None => branch(ctx, run),
-            None => Ok(None),
+            None => around(ctx, run, job),
         }
+    }
+}
+
+/// The same without reading the whole plan again: for a helper whose driver looked at this very job a moment ago.
+pub fn around(ctx: &Ctx, run: &Run, job: &Job) -> Result<Option<Disagreement>> {
+    let in_store = ctx.read(|read| match agreement::scopes(read, run, job)? {
+        Some(found) => Ok(Some(found)),
+        None => agreement::verification(read, job),
+    })?;
+    match in_store {
+        Some(found) => Ok(Some(found)),
+        None if job.spec.tree != TreeKind::None => branch(ctx, run),
+        None => Ok(None),
     }
 }
 

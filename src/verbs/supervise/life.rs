@@ -26,6 +26,7 @@ use crate::verbs::flow::agreement::{self, Disagreement};
 use crate::verbs::flow::attempt::{self, Ended};
 use crate::verbs::flow::tell;
 use crate::verbs::resource::{self, Prepared, destroy};
+use crate::verbs::run::agree;
 use crate::verbs::session::must_exist;
 use crate::verbs::settle::conclusion::ExitSeen;
 use crate::verbs::settle::{self, conclusion, evidence, usage};
@@ -39,7 +40,7 @@ use crate::verbs::work::layout::{self, Grant, Laid};
 pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     let hold = load(host, granted)?;
     let ctx = Rc::clone(&host.ctx);
-    if let Some(found) = host.plan.look(&ctx, &hold.run, &hold.job)? {
+    if let Some(found) = disagreement(host, &hold)? {
         return stop_for_a_person(host, &hold, &found);
     }
     let ground = match provision::provide(&ctx, &hold, &mut wait::Obedient { host, agent: None }) {
@@ -97,6 +98,17 @@ pub fn live(host: &mut Host<'_>, granted: &Granted) -> Result<Onward> {
     wait::bounded(&mut BoundedLog::new(&laid.folder.output(), wait::OUTPUT_LIMIT), 0);
     let run = Run { hold, laid, lane, execution, exit, leftovers, watched };
     conclude(host, run)
+}
+
+/// Whether plan and world disagree. What a driver has launched this session for, it compared with the whole plan a
+/// moment ago; a helper that does so again reads every job of the run for one.
+fn disagreement(host: &mut Host<'_>, hold: &Hold) -> Result<Option<Disagreement>> {
+    let is_launched_for = hold.session.offered == Some((hold.job.id, hold.lease.attempt));
+    if hold.session.driven && is_launched_for {
+        return agree::around(&host.ctx, &hold.run, &hold.job);
+    }
+    let ctx = Rc::clone(&host.ctx);
+    host.plan.look(&ctx, &hold.run, &hold.job)
 }
 
 /// A run of an agent, over.
