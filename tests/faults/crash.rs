@@ -282,3 +282,16 @@ points! { dies_at:
     a_helper_dies_before_a_seal_is_committed: "seal.uncommitted",
     a_helper_dies_after_it_sealed: "settle.sealed",
 }
+
+#[test]
+fn a_run_whose_last_helper_dies_as_it_ends_is_over_whole() {
+    let repo = TestRepo::new();
+    let job = "[lanes.stay]\ncommand = \"@agent\"\nmode = \"loop\"\ntimeout = \"30s\"\n\
+        [[jobs]]\nid = \"two\"\nrole = \"maker\"\nlane = \"stay\"\ntree = \"none\"\n";
+    repo.workflow("w", job);
+    let run = repo.start("w");
+    repo.crash_at("supervise end.uncommitted");
+    repo.drive().exits(0);
+    assert!(!repo.is_crash_pending(), "{}", repo.told());
+    repo.check_completed(&run);
+}

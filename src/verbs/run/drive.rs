@@ -139,6 +139,7 @@ pub fn drive(ctx: &Ctx, request: &DriveRequest, teller: &mut dyn Teller) -> Resu
     driver.metering.save(ctx, driver.run)?;
     driver.finish(request.stop_lanes)?;
     driver.let_lanes_end()?;
+    driver.bury()?;
     driver.tell_person(marker.is_some())?;
     tree::release::at_end(ctx, run.id)?;
     drop(marker);
@@ -197,6 +198,9 @@ fn dry_run(ctx: &Ctx, run: &Run, teller: &mut dyn Teller) -> Result<DriveReport>
     }
     Ok(report)
 }
+
+/// How often a driver looks after helpers that die while it ends; more often only a fault that kills each of them.
+const BURIALS: u32 = 5;
 
 struct Driver<'a> {
     ctx: &'a Ctx,
@@ -422,6 +426,21 @@ impl<'a> Driver<'a> {
             .read(|read| Ok((store::run::get(read, self.run)?, store::session::active(read, self.run)?.is_empty())))?;
         if is_idle || run.state.is_terminal() || run.stop_requested_at.is_some() {
             self.waiter.wait_for_helpers();
+        }
+        Ok(())
+    }
+
+    /// A helper that died while it was waited for leaves a session behind: a run that is over is over whole.
+    fn bury(&mut self) -> Result<()> {
+        for _ in 0..BURIALS {
+            let is_over_whole = self.ctx.read(|read| {
+                let is_over = store::run::get(read, self.run)?.state.is_terminal();
+                Ok(!is_over || store::session::active(read, self.run)?.is_empty())
+            })?;
+            if is_over_whole || !matches!(self.turn_or_back_off()?, Turn::Busy) {
+                return Ok(());
+            }
+            self.let_lanes_end()?;
         }
         Ok(())
     }
