@@ -129,6 +129,7 @@ CREATE TABLE session (
   fresh INTEGER NOT NULL CHECK (fresh IN (0, 1)), -- does one job only
   driven INTEGER NOT NULL CHECK (driven IN (0, 1)), -- a driver of this run launched or adopted it
   supervised INTEGER NOT NULL CHECK (supervised IN (0, 1)), -- a helper hosts or hosted it
+  constrained INTEGER NOT NULL CHECK (constrained IN (0, 1)), -- acts through mediated verbs, whatever its run says
   packets INTEGER NOT NULL,                       -- packets held so far
   last_job INTEGER REFERENCES job (id),           -- the newest job it held
   offered_job INTEGER REFERENCES job (id),        -- the job it was launched for
@@ -373,14 +374,30 @@ CREATE TABLE decision (
   run_id INTEGER REFERENCES run (id),             -- about which run
   job_id INTEGER REFERENCES job (id),             -- about which job
   session_id INTEGER REFERENCES session (id),     -- about which session
-  kind TEXT NOT NULL,                             -- answer, override, retry, take, give, non_fresh, ...
-  body TEXT NOT NULL,                             -- the words
+  kind TEXT NOT NULL,                             -- recorded, answer, override, retry, take, give, non_fresh, ...
+  outcome TEXT,                                   -- recorded: accepted, rejected, accepted_with_follow_up
+  body TEXT NOT NULL,                             -- the words; recorded: the title
   reason TEXT NOT NULL,                           -- why
+  follow_up TEXT,                                 -- recorded: what is to be done later
   principal TEXT NOT NULL,                        -- who
   how TEXT NOT NULL,                              -- terminal, or `--as-person` with what was detected
   decided_at INTEGER NOT NULL                     -- when
 ) STRICT;
 CREATE INDEX decision_by_job ON decision (job_id) WHERE job_id IS NOT NULL;     -- has a person decided this before?
+CREATE INDEX decision_by_run ON decision (run_id, id);                          -- decision list
+
+-- One act that a decision lets leave the constrained surface, for its run and, where it names them, job and session.
+CREATE TABLE escape_act (
+  decision_id INTEGER PRIMARY KEY REFERENCES decision (id), -- which judgement
+  run_id INTEGER NOT NULL REFERENCES run (id),    -- in which run only
+  surface TEXT NOT NULL,                          -- process.run, repo.write, repo.patch-apply, admin:VERB
+  action TEXT NOT NULL,                           -- the words of the act, or sha256: of them
+  uses INTEGER NOT NULL CHECK (uses > 0),         -- how often it may be used
+  used INTEGER NOT NULL CHECK (used BETWEEN 0 AND uses), -- how often it was
+  expires_boot TEXT NOT NULL,                     -- with expires_ms: opens nothing afterwards
+  expires_ms INTEGER NOT NULL                     -- monotonic milliseconds
+) STRICT;
+CREATE INDEX escape_open ON escape_act (run_id, surface) WHERE used < uses;         -- does one open this?
 
 -- What is known of a lane, over all runs.
 CREATE TABLE lane (

@@ -174,6 +174,8 @@ catalog! {
     CapabilityDenied "capability_denied" Capability;
     /// Only a person may do this.
     PersonRequired "person_required" Capability;
+    /// It leaves the constrained surface, and no escape opens it.
+    EscapeRequired "escape_required" Capability;
     /// Commands that nobody has trusted.
     Untrusted "untrusted" Capability;
     /// The token does not belong to the session.

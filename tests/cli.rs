@@ -22,8 +22,12 @@ mod chance;
 mod check;
 #[path = "cli/closed_list.rs"]
 mod closed_list;
+#[path = "cli/constrained.rs"]
+mod constrained;
 #[path = "cli/control.rs"]
 mod control;
+#[path = "cli/decision.rs"]
+mod decision;
 #[path = "cli/diff.rs"]
 mod diff;
 #[path = "cli/doctor.rs"]

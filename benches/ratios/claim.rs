@@ -150,6 +150,7 @@ fn register(ctx: &Ctx, count: usize) -> Outcome<Vec<SessionId>> {
             role: "worker",
             lane: "t",
             fresh: false,
+            constrained: false,
             driven: false,
             offered: None,
             deadline: &deadline,

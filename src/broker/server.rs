@@ -88,7 +88,7 @@ impl Inbox for Server {
 fn run(ctx: &Ctx, desk: &Desk, call: Call) -> Result<Value> {
     match api::who(&call.verb) {
         None => Err(Error::new(Code::Usage, format!("there is no verb {}", call.verb))),
-        Some(Who::Operator | Who::Person) => Err(Error::new(
+        Some(Who::Operator | Who::Admin | Who::Person) => Err(Error::new(
             Code::CapabilityDenied,
             format!("{} is not for a lane ({})", call.verb.replace('_', " "), desk.session),
         )

@@ -24,7 +24,9 @@ impl Gc {
     /// Calls the verb and shows its report.
     pub fn run(self, session: &Session, output: &Output) -> Result<u8> {
         let request = GcRequest { yes: session.globals.yes, discard: self.discard, reason: self.reason };
-        output.report(&session.call(&request)?, gc_text);
+        let is_look = !request.yes && request.discard.is_none();
+        let report = if is_look { session.call_to_look(&request)? } else { session.call(&request)? };
+        output.report(&report, gc_text);
         Ok(0)
     }
 }

@@ -9,6 +9,7 @@ mod clean;
 mod config;
 mod control;
 mod dashboard;
+mod decision;
 mod diff;
 mod doctor;
 mod drive;
@@ -147,6 +148,9 @@ enum Verb {
     /// Judge over reviews
     #[command(subcommand)]
     Review(review::Review),
+    /// Record judgements with their reasons, and list them
+    #[command(subcommand)]
+    Decision(decision::Decision),
     /// See how lanes do, and pause them
     #[command(subcommand)]
     Lane(lane::Lane),
@@ -230,6 +234,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Take(verb) => verb.run(session, output),
         Verb::Give(verb) => verb.run(session, output),
         Verb::Review(verb) => verb.run(session, output),
+        Verb::Decision(verb) => verb.run(session, output),
         Verb::Lane(verb) => verb.run(session, output),
         Verb::Notify(verb) => verb.run(session, output),
         Verb::Workflow(verb) => verb.run(session, output),

@@ -6,7 +6,7 @@ use super::call;
 use super::output::{Output, next_text};
 use crate::domain::id::SessionId;
 use crate::error::Result;
-use crate::verbs::session::{CloseRequest, ListReport, ListRequest, RegisterRequest};
+use crate::verbs::session::{CloseRequest, ListReport, ListRequest, RegisterRequest, SessionLine};
 
 /// A slot of a run.
 #[derive(Args)]
@@ -23,6 +23,9 @@ pub struct Register {
     /// One job only
     #[arg(long)]
     fresh: bool,
+    /// Work through mediated verbs only, whatever the run says
+    #[arg(long)]
+    constrained: bool,
     /// Register a reviewer though an author still works; needs --reason
     #[arg(long)]
     force_non_fresh: bool,
@@ -39,6 +42,7 @@ impl Register {
             role: self.role,
             lane: self.lane,
             fresh: self.fresh,
+            constrained: self.constrained,
             force_non_fresh: self.force_non_fresh,
             reason: self.reason,
         };
@@ -108,7 +112,9 @@ fn listed(report: &ListReport) -> String {
     for line in &report.sessions {
         let holds = line.holds.as_deref().map_or(String::new(), |job| format!(" holds {job}"));
         let why = line.end_reason.as_deref().map_or(String::new(), |why| format!(" ({why})"));
-        text.push_str(&format!("{} {}/{} {}{holds}{why}\n", line.session, line.role, line.lane, line.state));
+        let mode = if line.constrained { " constrained" } else { "" };
+        let SessionLine { session, role, lane, state, .. } = line;
+        text.push_str(&format!("{session} {role}/{lane} {state}{mode}{holds}{why}\n"));
     }
     if report.sessions.is_empty() {
         text.push_str("no sessions\n");

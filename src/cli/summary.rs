@@ -134,6 +134,9 @@ pub fn brief(run: &RunSummary) -> String {
         text.push_str(&format!(", {flag}"));
     }
     text.push_str(&format!("{}\n", run.elapsed_ms.map_or(String::new(), |ms| format!(", {}", took(ms)))));
+    if run.constrained {
+        text.push_str(&format!("  constrained: the operator acts through mediated verbs ({})\n", run.enforcement));
+    }
     let states: Vec<String> = run.by_state.iter().map(|(state, count)| format!("{count} {state}")).collect();
     text.push_str(&format!("  jobs: {} of {} settled ({})\n", run.settled, run.jobs, states.join(", ")));
     if run.ended_at.is_none() && run.started_at.is_some() {

@@ -10,8 +10,8 @@ use std::mem::ManuallyDrop;
 use clap::{Args, Command, CommandFactory, FromArgMatches, Subcommand};
 
 use super::{
-    Cli, Globals, audit, clean, config, dashboard, diff, doctor, events, gate, hook, inbox, init, job, lane, logs,
-    notice, person, review, run, scope_check, session, status, supervise, trust, work, workflow,
+    Cli, Globals, audit, clean, config, dashboard, decision, diff, doctor, events, gate, hook, inbox, init, job, lane,
+    logs, notice, person, review, run, scope_check, session, status, supervise, trust, work, workflow,
 };
 
 /// What gives a noun its flags, or its verbs.
@@ -41,6 +41,7 @@ const NOUNS: &[(&str, Grow)] = &[
     ("take", person::Take::augment_args),
     ("give", person::Give::augment_args),
     ("review", verbs::<review::Review>),
+    ("decision", verbs::<decision::Decision>),
     ("lane", verbs::<lane::Lane>),
     ("notify", verbs::<notice::Notify>),
     ("workflow", verbs::<workflow::Workflow>),

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod breaker;
 pub mod change;
 pub mod contract;
+pub mod escape;
 pub mod event;
 pub mod freshness;
 pub mod frozen;

@@ -131,6 +131,15 @@ pub struct AnswerCommands {
     pub fail: String,
 }
 
+/// How a constrained surface is told and held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorMode {
+    /// Always `constrained`.
+    pub mode: String,
+    /// What holds it: `advisory`, or the kernel.
+    pub enforcement: String,
+}
+
 /// A work packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Packet {
@@ -172,6 +181,9 @@ pub struct Packet {
     /// The name of what was made for this attempt alone; it goes when the attempt is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
+    /// The surface is constrained; none where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_mode: Option<OperatorMode>,
     /// Artifacts to read.
     pub inputs: Vec<Input>,
     /// Reviews: what is judged.
@@ -223,6 +235,13 @@ impl Packet {
             text.line(&format!(
                 "`{name}` (also in `STRIATUM_RESOURCE`) was made for this attempt alone and goes with it: use it, and \
                  nothing else that is shared."
+            ));
+        }
+        if let Some(mode) = &self.operator_mode {
+            text.line(&format!(
+                "This surface is {} ({}): change files with `striatum repo write --path PATH` or `striatum repo \
+                 patch-apply`, and run commands with `striatum process run -- COMMAND`.",
+                mode.mode, mode.enforcement
             ));
         }
         text.list("You may not change", self.forbids.iter().map(|glob| format!("`{glob}`")));

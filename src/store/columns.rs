@@ -2,6 +2,7 @@
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 
+use crate::domain::escape::Surface;
 use crate::domain::event::EventType;
 use crate::domain::gate::Tier;
 use crate::domain::id::{DecisionId, GateId, JobId, LeaseId, MessageId, ProposalId, RunId, SessionId};
@@ -67,7 +68,8 @@ words!(
     LandingState,
     LandingKind,
     EventType,
-    ProposalState
+    ProposalState,
+    Surface
 );
 numbers!(SessionId, LeaseId, GateId, DecisionId, MessageId, ProposalId, RunId, JobId, Timestamp);
 

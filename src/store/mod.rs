@@ -9,6 +9,7 @@ pub mod audit;
 pub mod change;
 pub mod columns;
 pub mod decision;
+pub mod escape;
 pub mod event;
 pub mod evidence;
 pub mod execution;

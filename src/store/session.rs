@@ -26,6 +26,8 @@ pub struct Session {
     pub driven: bool,
     /// A helper hosts or hosted it.
     pub supervised: bool,
+    /// Acts through mediated verbs, whatever its run says.
+    pub constrained: bool,
     /// Packets held so far.
     pub packets: u32,
     /// The newest job it held.
@@ -64,6 +66,8 @@ pub struct NewSession<'a> {
     pub fresh: bool,
     /// A driver launches it.
     pub driven: bool,
+    /// Acts through mediated verbs, whatever its run says.
+    pub constrained: bool,
     /// What it is launched for.
     pub offered: Option<(JobId, u32)>,
     /// When it expires without a verb.
@@ -74,14 +78,16 @@ pub struct NewSession<'a> {
     pub non_fresh_reason: Option<&'a str>,
 }
 
-const INSERT: &str = "INSERT INTO session (run_id, role, lane, state, fresh, driven, supervised, packets, offered_job,
-    offered_attempt, deadline_boot, deadline_ms, token_hash, non_fresh_reason, registered_by, created_at, active_at)
-  VALUES (:run, :role, :lane, 'active', :fresh, :driven, 0, 0, :job, :attempt, :boot, :ms, :token, :reason, :by, :at, :at)";
+const INSERT: &str = "INSERT INTO session (run_id, role, lane, state, fresh, driven, supervised, constrained, packets,
+    offered_job, offered_attempt, deadline_boot, deadline_ms, token_hash, non_fresh_reason, registered_by, created_at, active_at)
+  VALUES (:run, :role, :lane, 'active', :fresh, :driven, 0, :constrained, 0, :job, :attempt, :boot, :ms, :token,
+    :reason, :by, :at, :at)";
 
 /// Adds an active session.
 pub fn insert(tx: &Writing<'_>, new: &NewSession<'_>) -> StoreResult<SessionId> {
     tx.prepare_cached(INSERT)?.execute(named_params! {
         ":run": new.run, ":role": new.role, ":lane": new.lane, ":fresh": new.fresh, ":driven": new.driven,
+        ":constrained": new.constrained,
         ":job": new.offered.map(|offer| offer.0), ":attempt": new.offered.map(|offer| offer.1),
         ":boot": new.deadline.boot, ":ms": new.deadline.ms, ":token": new.token_hash,
         ":reason": new.non_fresh_reason, ":by": tx.principal, ":at": tx.at,
@@ -264,6 +270,7 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<Session> {
         fresh: row.get("fresh")?,
         driven: row.get("driven")?,
         supervised: row.get("supervised")?,
+        constrained: row.get("constrained")?,
         packets: row.get("packets")?,
         last_job: row.get("last_job")?,
         offered: offered_job.zip(offered_attempt),

@@ -18,6 +18,8 @@ pub enum Who {
     Session,
     /// Whoever drives runs here, but no lane of this store.
     Operator,
+    /// The same, beyond the control plane: where a run is constrained, only with an escape.
+    Admin,
     /// A person.
     Person,
 }
@@ -67,12 +69,12 @@ macro_rules! verbs {
 use super::run::{amend, check, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
-    answer, config, gate, gc, give, hook, init, lane, notice, proposal, read, request, review, scope_check, session,
-    take, trust, uninit, work, workflow,
+    answer, config, decision, gate, gc, give, hook, init, lane, notice, proposal, read, request, review, scope_check,
+    session, take, trust, uninit, work, workflow,
 };
 
 verbs! {
-    "init" Operator init::InitRequest => init::InitReport, init::init;
+    "init" Admin init::InitRequest => init::InitReport, init::init;
     "trust" Person trust::TrustRequest => trust::TrustReport, trust::trust;
     "trust_show" Anyone trust::ShowRequest => trust::TrustReport, trust::show;
     "run_prepare" Operator prepare::PrepareRequest => prepare::PrepareReport, prepare::prepare;
@@ -82,7 +84,7 @@ verbs! {
     "run_resume" Operator control::ResumeRequest => control::ControlReport, control::resume;
     "run_stop" Operator control::StopRequest => control::ControlReport, control::stop;
     "run_cancel" Operator control::CancelRequest => control::ControlReport, control::cancel;
-    "run_amend" Operator amend::AmendRequest => amend::AmendReport, amend::amend;
+    "run_amend" Admin amend::AmendRequest => amend::AmendReport, amend::amend;
     "run_admit" Person proposal::AdmitRequest => proposal::AdmitReport, proposal::admit;
     "run_dismiss" Person proposal::DismissRequest => proposal::DismissReport, proposal::dismiss;
     "register_session" Operator session::RegisterRequest => session::RegisterReport, session::register;
@@ -91,7 +93,7 @@ verbs! {
     "supervise_start" Operator supervise_start::StartRequest => supervise_start::StartReport, supervise_start::start;
     "supervise_stop" Operator stop::StopRequest => stop::StopReport, stop::stop;
     "supervise_status" Anyone stop::StatusRequest => stop::StatusReport, stop::status;
-    "run_retry_job" Operator retry::RetryRequest => retry::RetryReport, retry::retry;
+    "run_retry_job" Admin retry::RetryRequest => retry::RetryReport, retry::retry;
     "gate_list" Anyone gate::ListRequest => gate::ListReport, gate::list;
     "gate_show" Anyone gate::ShowRequest => gate::ShowReport, gate::show;
     "gate_approve" Person gate::ApproveRequest => gate::DecideReport, gate::approve;
@@ -100,17 +102,19 @@ verbs! {
     "gate_revise" Person gate::revise::ReviseRequest => gate::revise::ReviseReport, gate::revise::revise;
     "run_land" Person run_land::LandRequest => run_land::LandReport, run_land::land;
     "answer" Person answer::AnswerRequest => answer::AnswerReport, answer::answer;
-    "gc" Operator gc::GcRequest => gc::GcReport, gc::gc;
-    "uninit" Operator uninit::UninitRequest => uninit::UninitReport, uninit::uninit;
+    "gc" Admin gc::GcRequest => gc::GcReport, gc::gc;
+    "uninit" Admin uninit::UninitRequest => uninit::UninitReport, uninit::uninit;
     "take" Person take::TakeRequest => take::TakeReport, take::take;
     "give" Person give::GiveRequest => give::GiveReport, give::give;
     "review_override_verdict" Person review::OverrideRequest => review::OverrideReport, review::override_verdict;
     "notify_test" Operator notice::test::TestRequest => notice::test::TestReport, notice::test::test;
+    "decision_record" Operator decision::RecordRequest => decision::RecordReport, decision::record;
+    "decision_list" Anyone decision::ListRequest => decision::ListReport, decision::list;
     "lane_list" Anyone lane::ListRequest => lane::ListReport, lane::list;
-    "lane_pause" Operator lane::PauseRequest => lane::ChangeReport, lane::pause;
-    "lane_resume" Operator lane::ResumeRequest => lane::ChangeReport, lane::resume;
+    "lane_pause" Admin lane::PauseRequest => lane::ChangeReport, lane::pause;
+    "lane_resume" Admin lane::ResumeRequest => lane::ChangeReport, lane::resume;
     "work_await" Session work::awaiting::AwaitRequest => work::awaiting::AwaitReport, work::awaiting::look;
-    "work_requeue_stale" Operator work::requeue::RequeueRequest => work::requeue::RequeueReport, work::requeue::requeue;
+    "work_requeue_stale" Admin work::requeue::RequeueRequest => work::requeue::RequeueReport, work::requeue::requeue;
     "work_claim" Session work::claim::ClaimRequest => work::claim::ClaimReport, work::claim::claim;
     "work_ack" Session work::claim::AckRequest => work::claim::AckReport, work::claim::ack;
     "work_heartbeat" Session work::hold::HeartbeatRequest => work::hold::HeartbeatReport, work::hold::heartbeat;
@@ -137,8 +141,8 @@ verbs! {
     "workflow_generate" Anyone workflow::GenerateRequest => workflow::TextReport, workflow::generate;
     "workflow_import" Anyone workflow::ImportRequest => workflow::TextReport, workflow::import;
     "scope_check" Anyone scope_check::ScopeRequest => scope_check::ScopeReport, scope_check::check;
-    "hook_install" Operator hook::install::InstallRequest => hook::install::HooksReport, hook::install::install;
-    "hook_uninstall" Operator hook::install::UninstallRequest => hook::install::HooksReport, hook::install::uninstall;
+    "hook_install" Admin hook::install::InstallRequest => hook::install::HooksReport, hook::install::install;
+    "hook_uninstall" Admin hook::install::UninstallRequest => hook::install::HooksReport, hook::install::uninstall;
     "hook_print" Anyone hook::install::PrintRequest => hook::install::PrintReport, hook::install::print;
     "config_show" Anyone config::ShowRequest => config::ShowReport, config::show;
     "config_schema" Anyone config::SchemaRequest => Value, config::schema;

@@ -324,10 +324,19 @@ pub fn own_program() -> PathBuf {
 
 /// An operator's verb is refused to a lane of this store: its processes, or whoever bears its marks.
 pub fn refuse_lanes(ctx: &Ctx) -> Result<()> {
+    super::person::own_lane(ctx)?.map_or(Ok(()), |session| Err(not_for(session)))
+}
+
+fn not_for(session: SessionId) -> Error {
+    Error::new(Code::CapabilityDenied, format!("this is not for a lane ({session})"))
+        .hint("report what you need with `striatum work block --needs-context`")
+}
+
+/// An operator's verb is refused to an agent of this store; who works constrained in a session of their own is none.
+pub fn refuse_agents(ctx: &Ctx) -> Result<()> {
     match super::person::own_lane(ctx)? {
-        None => Ok(()),
-        Some(session) => Err(Error::new(Code::CapabilityDenied, format!("this is not for a lane ({session})"))
-            .hint("report what you need with `striatum work block --needs-context`")),
+        Some(own) if super::constrained::of_operator(ctx, own)?.is_none() => Err(not_for(own)),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -129,6 +129,7 @@ fn record(tx: &Writing<'_>, hold: &Hold, what: &str, how: &str) -> Result<()> {
         body: what,
         reason: "",
         how,
+        ..NewDecision::default()
     };
     let decision = store::decision::insert(tx, &new)?;
     let body = json!({"session": hold.session.id, "attempt": hold.lease.attempt, "as": what, "decision": decision});

@@ -5,7 +5,10 @@
 pub mod answer;
 pub mod api;
 pub mod config;
+pub mod constrained;
 pub mod ctx;
+pub mod decision;
+pub mod escape;
 pub mod flow;
 pub mod gate;
 pub mod gc;

@@ -36,6 +36,9 @@ pub struct RegisterRequest {
     pub lane: String,
     /// One job only.
     pub fresh: bool,
+    /// Act through mediated verbs, whatever the run says.
+    #[serde(default)]
+    pub constrained: bool,
     /// Accept a contaminated reviewer.
     pub force_non_fresh: bool,
     /// Why.
@@ -98,6 +101,7 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
             lane: &request.lane,
             fresh,
             driven: driven.by_driver,
+            constrained: request.constrained,
             offered: driven.offered,
             deadline: &deadline,
             token_hash: &sha256_hex(token.as_bytes()),
@@ -105,7 +109,8 @@ pub fn register_in(ctx: &Ctx, run: RunId, request: &RegisterRequest, driven: Dri
         };
         let session = store::session::insert(tx, &new)?;
         let about = About { run: Some(run.id), job: None, session: Some(session) };
-        let body = json!({"role": request.role, "lane": request.lane, "fresh": fresh, "driven": driven.by_driver});
+        let body = json!({"role": request.role, "lane": request.lane, "fresh": fresh, "driven": driven.by_driver,
+            "constrained": request.constrained});
         store::event::append(tx, EventType::SessionRegistered, about, &body)?;
         if forced {
             record_force(ctx, tx, &run, session, request)?;
@@ -270,6 +275,8 @@ pub struct SessionLine {
     pub fresh: bool,
     /// A helper hosts it.
     pub supervised: bool,
+    /// Acts through mediated verbs, whatever its run says.
+    pub constrained: bool,
     /// What it holds.
     pub holds: Option<String>,
     /// Packets held so far.
@@ -326,6 +333,7 @@ pub fn line(read: &Connection, row: Session) -> Result<SessionLine> {
         state: row.state,
         fresh: row.fresh,
         supervised: row.supervised,
+        constrained: row.constrained,
         holds,
         packets: row.packets,
         created_at: row.created_at,

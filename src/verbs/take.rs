@@ -225,6 +225,7 @@ fn register(tx: &Writing<'_>, run: &Run, job: &Job, made: (&str, &Moment)) -> Re
         lane: person::LANE,
         fresh: true,
         driven: false,
+        constrained: false,
         offered: None,
         deadline: &made.1.after(run.spec.limits.lease_ms),
         token_hash: &sha256_hex(made.0.as_bytes()),
@@ -262,6 +263,7 @@ fn record(tx: &Writing<'_>, run: &Run, job: &Job, taken: &Record<'_>) -> Result<
         body: &format!("took {}{from}", job.name),
         reason: job.reason.as_deref().unwrap_or_default(),
         how: taken.how,
+        ..NewDecision::default()
     };
     let decision = store::decision::insert(tx, &new)?;
     let job = store::job::get(tx, job.id)?;

@@ -156,7 +156,7 @@ fn history_can_neither_be_changed_nor_removed() {
         ("snapshot", "INSERT INTO snapshot VALUES (1, 1, 'h', '{}', 'prepare', 0)"),
         ("artifact", "INSERT INTO artifact VALUES (1, 1, 1, 'n', 'k', 'h', 0, 0)"),
         ("verdict", "INSERT INTO verdict VALUES (1, 1, 1, NULL, 1, NULL, NULL, 'accept', '[]', 'h', 0, 0)"),
-        ("decision", "INSERT INTO decision VALUES (1, NULL, NULL, NULL, 'k', 'b', 'r', 'p', 'h', 0)"),
+        ("decision", "INSERT INTO decision VALUES (1, NULL, NULL, NULL, 'k', NULL, 'b', 'r', NULL, 'p', 'h', 0)"),
     ];
     for (table, insert) in rows {
         memory.execute(insert, ()).unwrap_or_else(|error| panic!("{table}: {error}"));

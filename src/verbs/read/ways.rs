@@ -84,7 +84,7 @@ fn who(template: &str) -> &'static str {
     match api::who(&verb.join("_").replace('-', "_")) {
         Some(Who::Anyone) => "anyone",
         Some(Who::Session) => "session",
-        Some(Who::Operator) => "operator",
+        Some(Who::Operator | Who::Admin) => "operator",
         Some(Who::Person) | None => "person",
     }
 }

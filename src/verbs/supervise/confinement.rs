@@ -67,6 +67,11 @@ pub fn in_force(run: &RunSpec) -> String {
     each.join(", ")
 }
 
+/// What holds a lane, in a word.
+pub fn word_of(lane: &LaneSpec) -> &'static str {
+    if lane.mode == LaneMode::Human { ADVISORY } else { plain(kind(lane).word()) }
+}
+
 fn plain(word: &'static str) -> &'static str {
     if word == "off" { ADVISORY } else { word }
 }

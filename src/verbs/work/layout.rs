@@ -8,7 +8,7 @@ use crate::domain::event::sha256_hex;
 use crate::domain::frozen::{JobSpec, JobType, LaneMode};
 use crate::domain::id::JobId;
 use crate::domain::job::JobState;
-use crate::domain::packet::{AnswerCommands, Input, Packet, PacketLimits, SCHEMA, Subject};
+use crate::domain::packet::{AnswerCommands, Input, OperatorMode, Packet, PacketLimits, SCHEMA, Subject};
 use crate::domain::session::ExecutionState;
 use crate::domain::template;
 use crate::error::Result;
@@ -19,10 +19,10 @@ use crate::store::job::Job;
 use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Connection};
-use crate::verbs::person;
+use crate::verbs::supervise::confinement;
 use crate::verbs::tree::provision::Ground;
 use crate::verbs::work::claim::Granted;
-use crate::verbs::{Ctx, tree};
+use crate::verbs::{Ctx, constrained, person, tree};
 
 /// Whose work is laid out.
 pub struct Grant<'a> {
@@ -237,6 +237,7 @@ fn packet(grant: &Grant<'_>, facts: &Facts, (folder, cwd): (&Folder, &Path), inp
         base: facts.ground.as_ref().map(|ground| ground.base.clone()),
         conflicts: facts.ground.as_ref().map(|ground| ground.conflicts.clone()).unwrap_or_default(),
         resource: facts.resource.clone(),
+        operator_mode: operator_mode(grant),
         inputs,
         subject: facts.subject.clone(),
         produces: spec.produces.clone(),
@@ -251,6 +252,15 @@ fn packet(grant: &Grant<'_>, facts: &Facts, (folder, cwd): (&Folder, &Path), inp
         result_file: folder.result().display().to_string(),
         commands: commands(grant, spec, folder),
     }
+}
+
+fn operator_mode(grant: &Grant<'_>) -> Option<OperatorMode> {
+    if !grant.run.spec.constrained && !grant.session.constrained {
+        return None;
+    }
+    let lane = grant.run.spec.lanes.get(&grant.session.lane);
+    let enforcement = lane.map_or(confinement::ADVISORY, confinement::word_of).to_owned();
+    Some(OperatorMode { mode: constrained::CONSTRAINED.to_owned(), enforcement })
 }
 
 fn kind_word(kind: JobType) -> String {
