@@ -236,7 +236,8 @@ CREATE TABLE execution (
   job_id INTEGER NOT NULL REFERENCES job (id),    -- for what
   attempt INTEGER NOT NULL,                       -- which try
   session_id INTEGER NOT NULL REFERENCES session (id), -- by whom
-  kind TEXT NOT NULL CHECK (kind IN ('agent', 'verify', 'setup')), -- what it is for
+  kind TEXT NOT NULL CHECK (kind IN ('agent', 'verify', 'setup', 'process')), -- what it is for
+  class TEXT,                                     -- process: declared class, any, or the decision that let it pass
   state TEXT NOT NULL                             -- how far it came
     CHECK (state IN ('starting', 'running', 'exited', 'timed_out', 'lost', 'not_run')),
   argv_hash TEXT,                                 -- sha256 of the NUL-joined argv; the values are not kept
@@ -248,6 +249,7 @@ CREATE TABLE execution (
   exit_code INTEGER,                              -- when it exited by itself
   signal INTEGER,                                 -- when a signal ended it
   output_bytes INTEGER,                           -- what it wrote
+  output_hash TEXT,                               -- process: sha256 of that; nothing of it is kept
   detail TEXT,                                    -- one line: survivors, why not run
   started_at INTEGER NOT NULL,                    -- intent
   ended_at INTEGER                                -- outcome

@@ -60,6 +60,8 @@ mod notify;
 mod panel;
 #[path = "cli/person.rs"]
 mod person;
+#[path = "cli/process.rs"]
+mod process;
 #[path = "cli/proposals.rs"]
 mod proposals;
 #[path = "cli/repositories.rs"]

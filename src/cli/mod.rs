@@ -27,6 +27,7 @@ mod notice;
 mod output;
 mod pages;
 mod person;
+mod process;
 mod proposal;
 mod quickstart;
 mod review;
@@ -148,6 +149,9 @@ enum Verb {
     /// Judge over reviews
     #[command(subcommand)]
     Review(review::Review),
+    /// Run declared commands of a job, with evidence
+    #[command(subcommand)]
+    Process(process::Process),
     /// Record judgements with their reasons, and list them
     #[command(subcommand)]
     Decision(decision::Decision),
@@ -234,6 +238,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Take(verb) => verb.run(session, output),
         Verb::Give(verb) => verb.run(session, output),
         Verb::Review(verb) => verb.run(session, output),
+        Verb::Process(verb) => verb.run(session, output),
         Verb::Decision(verb) => verb.run(session, output),
         Verb::Lane(verb) => verb.run(session, output),
         Verb::Notify(verb) => verb.run(session, output),

@@ -39,7 +39,8 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    fn credentials(&self) -> Result<Credentials> {
+    /// What the session brings along.
+    pub fn credentials(&self) -> Result<Credentials> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let session = match self.session_id {
             Some(session) => session,

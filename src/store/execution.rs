@@ -21,8 +21,10 @@ pub struct Execution {
     pub attempt: u32,
     /// By whom.
     pub session: SessionId,
-    /// agent, verify or setup.
+    /// agent, verify, setup or process.
     pub kind: String,
+    /// Of a process: the declared class, `any`, or the decision that let it pass.
+    pub class: Option<String>,
     /// Where it is.
     pub state: ExecutionState,
     /// The process: pid, start, boot.
@@ -51,27 +53,32 @@ pub struct NewExecution<'a> {
     pub attempt: u32,
     /// By whom.
     pub session: SessionId,
-    /// agent, verify or setup.
+    /// agent, verify, setup or process.
     pub kind: &'a str,
+    /// Of a process: the declared class, `any`, or the decision that let it pass.
+    pub class: Option<&'a str>,
     /// The end of the attempt.
     pub deadline: Option<&'a Moment>,
     /// sha256 of the NUL-joined argv.
     pub argv_hash: Option<&'a str>,
 }
 
-const INSERT: &str = "INSERT INTO execution (job_id, attempt, session_id, kind, state, argv_hash, deadline_boot,
-    deadline_ms, started_at)
-  VALUES (:job, :attempt, :session, :kind, 'starting', :argv, :boot, :ms, :at)";
+const INSERT: &str = "INSERT INTO execution (job_id, attempt, session_id, kind, class, state, argv_hash,
+    deadline_boot, deadline_ms, started_at)
+  VALUES (:job, :attempt, :session, :kind, :class, 'starting', :argv, :boot, :ms, :at)";
 
 /// Records the intent.
 pub fn insert(tx: &Writing<'_>, new: &NewExecution<'_>) -> StoreResult<i64> {
     tx.prepare_cached(INSERT)?.execute(named_params! {
-        ":job": new.job, ":attempt": new.attempt, ":session": new.session, ":kind": new.kind, ":argv": new.argv_hash,
+        ":job": new.job, ":attempt": new.attempt, ":session": new.session, ":kind": new.kind, ":class": new.class,
+        ":argv": new.argv_hash,
         ":boot": new.deadline.map(|moment| moment.boot.as_str()), ":ms": new.deadline.map(|moment| moment.ms),
         ":at": tx.at,
     })?;
     let id = tx.last_insert_rowid();
-    tell(tx, id, EventType::ExecutionStarting, json!({"argv": new.argv_hash}))?;
+    let mut body = json!({"argv": new.argv_hash});
+    new.class.iter().for_each(|class| body["class"] = json!(class));
+    tell(tx, id, EventType::ExecutionStarting, body)?;
     Ok(id)
 }
 
@@ -112,23 +119,27 @@ pub struct Ending {
     pub signal: Option<i32>,
     /// What it wrote.
     pub output_bytes: Option<i64>,
+    /// Of a process: hash of that.
+    pub output_hash: Option<String>,
     /// One line.
     pub detail: Option<String>,
 }
 
 const ENDED: &str = "UPDATE execution SET state = :state, exit_code = :code, signal = :signal, output_bytes = :bytes,
-    detail = :detail, ended_at = :at WHERE id = :id AND state IN ('starting', 'running')";
+    output_hash = :hash, detail = :detail, ended_at = :at WHERE id = :id AND state IN ('starting', 'running')";
 
 /// Records the outcome.
 pub fn ended(tx: &Writing<'_>, id: i64, state: ExecutionState, ending: &Ending) -> StoreResult<()> {
     let changed = tx.prepare_cached(ENDED)?.execute(named_params! {
         ":id": id, ":state": state, ":code": ending.exit_code, ":signal": ending.signal,
-        ":bytes": ending.output_bytes, ":detail": ending.detail, ":at": tx.at,
+        ":bytes": ending.output_bytes, ":hash": ending.output_hash, ":detail": ending.detail, ":at": tx.at,
     })?;
     if changed == 0 {
         return Ok(());
     }
-    let body = json!({"state": state, "exit": ending.exit_code, "signal": ending.signal, "bytes": ending.output_bytes});
+    let mut body =
+        json!({"state": state, "exit": ending.exit_code, "signal": ending.signal, "bytes": ending.output_bytes});
+    ending.output_hash.iter().for_each(|hash| body["output"] = json!(hash));
     tell(tx, id, EventType::ExecutionEnded, body)
 }
 
@@ -167,8 +178,8 @@ pub fn agent(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Option<
         .optional()?)
 }
 
-const OF_ATTEMPT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt AND kind <> 'agent'
-  ORDER BY id";
+const OF_ATTEMPT: &str = "SELECT * FROM execution WHERE job_id = :job AND attempt = :attempt
+  AND kind IN ('verify', 'setup') ORDER BY id";
 
 /// Verify and setup commands of an attempt.
 pub fn checks(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Vec<Execution>> {
@@ -184,6 +195,24 @@ pub fn of_attempt(read: &Connection, job: JobId, attempt: u32) -> StoreResult<Ve
     let mut statement = read.prepare_cached(ALL_OF_ATTEMPT)?;
     let rows = statement.query_map(named_params! {":job": job, ":attempt": attempt}, execution_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+const COUNT_COMMANDS: &str = "SELECT count(*) FROM execution
+  WHERE job_id = :job AND attempt = :attempt AND kind = 'process'";
+
+/// How many commands an attempt has run by `process run`.
+pub fn count_commands(read: &Connection, job: JobId, attempt: u32) -> StoreResult<u32> {
+    let given = named_params! {":job": job, ":attempt": attempt};
+    Ok(read.prepare_cached(COUNT_COMMANDS)?.query_row(given, |row| row.get(0))?)
+}
+
+const IS_COMMAND_OF: &str = "SELECT EXISTS (SELECT 1 FROM execution
+  WHERE id = :id AND session_id = :session AND kind = 'process')";
+
+/// Whether a command was run by this session with `process run`.
+pub fn is_command_of(read: &Connection, id: i64, session: SessionId) -> StoreResult<bool> {
+    let given = named_params! {":id": id, ":session": session};
+    Ok(read.prepare_cached(IS_COMMAND_OF)?.query_row(given, |row| row.get(0))?)
 }
 
 const LIVE: &str = "SELECT * FROM execution WHERE state IN ('starting', 'running') ORDER BY id";
@@ -223,6 +252,7 @@ fn execution_row(row: &Row<'_>) -> rusqlite::Result<Execution> {
         attempt: row.get("attempt")?,
         session: row.get("session_id")?,
         kind: row.get("kind")?,
+        class: row.get("class")?,
         state: row.get("state")?,
         process: match row.get::<_, Option<i64>>("pid")? {
             Some(pid) => Some((pid, row.get("pid_start")?, row.get("pid_boot")?)),

@@ -69,8 +69,8 @@ macro_rules! verbs {
 use super::run::{amend, check, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
-    answer, config, decision, gate, gc, give, hook, init, lane, notice, proposal, read, request, review, scope_check,
-    session, take, trust, uninit, work, workflow,
+    answer, config, decision, gate, gc, give, hook, init, lane, notice, process, proposal, read, request, review,
+    scope_check, session, take, trust, uninit, work, workflow,
 };
 
 verbs! {
@@ -120,6 +120,8 @@ verbs! {
     "work_heartbeat" Session work::hold::HeartbeatRequest => work::hold::HeartbeatReport, work::hold::heartbeat;
     "work_publish" Session work::publish::PublishRequest => work::publish::PublishReport, work::publish::publish;
     "work_answer" Session work::answer::AnswerRequest => work::answer::AnswerReport, work::answer::answer;
+    "process_begin" Session process::BeginRequest => process::BeginReport, process::begin;
+    "process_mark" Session process::MarkRequest => process::MarkReport, process::mark;
     "status" Anyone read::status::StatusRequest => read::status::StatusReport, read::status::status;
     "inbox" Anyone read::inbox::InboxRequest => read::inbox::InboxReport, read::inbox::inbox;
     "run_list" Anyone read::runs::ListRequest => read::runs::ListReport, read::runs::list;

@@ -19,6 +19,7 @@ pub mod land;
 pub mod lane;
 pub mod notice;
 pub mod person;
+pub mod process;
 pub mod proposal;
 pub mod quickstart;
 pub mod read;

@@ -119,7 +119,7 @@ fn the_words_that_a_column_may_hold_are_those_of_the_domain() {
             found.insert(format!("{table}.{column}"), words.collect());
         }
     }
-    assert_eq!(found.remove("execution.kind").unwrap(), ["agent", "verify", "setup"]);
+    assert_eq!(found.remove("execution.kind").unwrap(), ["agent", "verify", "setup", "process"]);
     assert_eq!(found.remove("tree.kind").unwrap(), ["own", "tip"]);
     // `ask` is reserved: no word of the domain yet.
     assert_eq!(found.remove("message.kind").unwrap(), ["work", "ask"]);

@@ -9,7 +9,8 @@ use striatum::verbs::api;
 use crate::source::files_below;
 
 /// Verbs of the command line that are no request with a report: why they stand in no table.
-const NO_REQUEST: [(&str, &str); 9] = [
+const NO_REQUEST: [(&str, &str); 10] = [
+    ("process run", "its command runs between two verbs"),
     ("run go", "prepare, start and drive, one after the other"),
     ("run drive", "a loop that tells as it goes"),
     ("quickstart", "a loop that tells as it goes"),
@@ -31,7 +32,8 @@ const SAME: [(&str, &str); 5] = [
 ];
 
 /// Verbs of the table that are a flag of another on the command line.
-const FLAGS: [(&str, &str); 1] = [("trust_show", "trust --show")];
+const FLAGS: [(&str, &str); 3] =
+    [("trust_show", "trust --show"), ("process_begin", "process run"), ("process_mark", "process run")];
 
 /// The leaves of the command line, from its manual: `run drive`.
 fn typed() -> BTreeSet<String> {

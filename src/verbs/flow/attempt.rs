@@ -116,9 +116,7 @@ pub fn close(tx: &Writing<'_>, job: &Job, outcome: Outcome, detail: &str, lease_
         if is_ended && outcome != Outcome::Sealed {
             charge_unsealed(tx, job)?;
         }
-        if !job.spec.verify.is_empty() {
-            store::execution::lose_checks(tx, job.id, job.attempt)?;
-        }
+        store::execution::lose_checks(tx, job.id, job.attempt)?;
     }
     if let Some(lease) = store::lease::active_of_job(tx, job.id)? {
         store::lease::end(tx, lease.id, lease_end, outcome.word())?;

@@ -202,6 +202,7 @@ fn intend(tx: &store::Writing<'_>, hold: &Hold, asked: &Command<'_>, deadline: &
         attempt: hold.lease.attempt,
         session: hold.session.id,
         kind: asked.kind,
+        class: None,
         deadline: Some(deadline),
         argv_hash: Some(&sha256_hex(asked.argv.join("\0").as_bytes())),
     };
@@ -215,6 +216,7 @@ fn judge(launched: &Launched, waited: Waited, command: String, log: &Path) -> (E
         exit_code: exit.and_then(|exit| exit.code),
         signal: exit.and_then(|exit| exit.signal),
         output_bytes: i64::try_from(bytes).ok(),
+        output_hash: None,
         detail: None,
     };
     match waited {

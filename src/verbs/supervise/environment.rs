@@ -152,5 +152,11 @@ pub fn for_command(tmp: &Path, resource: Option<&str>) -> Result<Vec<(OsString, 
     Ok(lane_environment(std::env::vars_os(), LaneEnvironment { named: &[], given: &given })?)
 }
 
+/// The environment of a command that `process run` runs: the lane's, without anything of the session.
+pub fn for_process(tmp: &Path, named: &[String]) -> Result<Vec<(OsString, OsString)>> {
+    let given = [("TMPDIR".to_owned(), OsString::from(tmp))];
+    Ok(lane_environment(std::env::vars_os(), LaneEnvironment { named, given: &given })?)
+}
+
 /// The variable that names what was made for the attempt alone.
 const RESOURCE: &str = "STRIATUM_RESOURCE";

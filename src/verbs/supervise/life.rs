@@ -178,6 +178,7 @@ pub fn intend(host: &Host<'_>, hold: &Hold, laid: &Laid, program: &Program, dead
             attempt: hold.lease.attempt,
             session: hold.session.id,
             kind: "agent",
+            class: None,
             deadline: Some(deadline),
             argv_hash: Some(&argv_hash),
         };
@@ -274,6 +275,7 @@ fn conclude(host: &mut Host<'_>, run: Run) -> Result<Onward> {
         output_bytes: std::fs::metadata(run.laid.folder.output())
             .ok()
             .and_then(|found| i64::try_from(found.len()).ok()),
+        output_hash: None,
         detail: run.leftovers.clone(),
     };
     let state = if run.watched == Watched::TimedOut { ExecutionState::TimedOut } else { ExecutionState::Exited };

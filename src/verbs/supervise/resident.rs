@@ -305,6 +305,7 @@ fn take_note(host: &Host<'_>, resident: &Resident) -> Result<Option<Current>> {
             attempt: granted.attempt,
             session: hold.session.id,
             kind: "agent",
+            class: None,
             deadline: Some(&deadline),
             argv_hash: None,
         };

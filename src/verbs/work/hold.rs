@@ -117,6 +117,13 @@ pub fn touch(ctx: &Ctx, tx: &Writing<'_>, run: &Run, session: SessionId) -> Resu
     Ok(store::lease::extend(tx, session, &deadline)?)
 }
 
+/// The same for something that takes this long: its session's deadline does not come before.
+pub fn touch_for(ctx: &Ctx, tx: &Writing<'_>, hold: &Hold, ms: u64) -> Result<()> {
+    let deadline = ctx.clock.moment().after(ms.max(hold.run.spec.limits.lease_ms));
+    store::session::touch(tx, hold.session.id, &deadline)?;
+    Ok(store::lease::extend(tx, hold.session.id, &deadline)?)
+}
+
 /// What `work heartbeat` is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HeartbeatRequest {
