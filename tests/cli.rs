@@ -56,6 +56,8 @@ mod land;
 mod lanes;
 #[path = "cli/notify.rs"]
 mod notify;
+#[path = "cli/operator.rs"]
+mod operator;
 #[path = "cli/panel.rs"]
 mod panel;
 #[path = "cli/person.rs"]

@@ -4,6 +4,7 @@
 //! end, and lets through what a lane may ask. It does not know what the verbs do.
 
 pub mod client;
+pub mod operator;
 pub mod server;
 
 use serde::{Deserialize, Serialize};

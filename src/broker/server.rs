@@ -23,6 +23,11 @@ pub struct Server {
     waiting: Vec<(UnixStream, Value)>,
 }
 
+/// A socket of one's own at this path.
+pub fn listen(path: &Path) -> Result<UnixListener> {
+    Ok(socket::bind(path)?)
+}
+
 impl Server {
     /// Listens at the session's path.
     pub fn bind(path: &Path) -> Result<Server> {

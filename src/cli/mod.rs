@@ -24,6 +24,7 @@ mod job;
 mod lane;
 mod logs;
 mod notice;
+mod operator;
 mod output;
 mod pages;
 mod person;
@@ -152,6 +153,9 @@ enum Verb {
     /// Run declared commands of a job, with evidence
     #[command(subcommand)]
     Process(process::Process),
+    /// Run the operator's own program so that the kernel holds it
+    #[command(subcommand)]
+    Operator(operator::Operator),
     /// Record judgements with their reasons, and list them
     #[command(subcommand)]
     Decision(decision::Decision),
@@ -184,7 +188,15 @@ pub fn main() -> ExitCode {
         Some(crate::verbs::supervise::start::HELPER_VERB) => return supervise::helper(&words),
         Some(crate::verbs::resource::destroy::RESOURCE_VERB) => return supervise::destroyer(&words),
         Some(crate::verbs::notice::NOTIFY_VERB) => return notice::tell(&words),
+        Some(crate::verbs::operator::STEP) => return operator::step(&words),
         _ => {}
+    }
+    if let Some(ended) = operator::forwarded(&words) {
+        let is_json = words.iter().any(|word| word == "--json");
+        return ended.map_or_else(
+            |error| Output::new(&Globals { json: is_json, ..Globals::default() }).error(&error),
+            ExitCode::from,
+        );
     }
     if let Some(code) = hook::called(words.get(1..).unwrap_or_default()) {
         return code;
@@ -239,6 +251,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Give(verb) => verb.run(session, output),
         Verb::Review(verb) => verb.run(session, output),
         Verb::Process(verb) => verb.run(session, output),
+        Verb::Operator(verb) => verb.run(session, output),
         Verb::Decision(verb) => verb.run(session, output),
         Verb::Lane(verb) => verb.run(session, output),
         Verb::Notify(verb) => verb.run(session, output),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 /// Names that always go in.
 const NAMES: [&str; 9] = ["HOME", "USER", "LOGNAME", "SHELL", "PATH", "TERM", "LANG", "TZ", "TMPDIR"];
@@ -58,6 +59,16 @@ pub fn lane_environment(
     kept.remove(OsStr::new("TMPDIR"));
     kept.extend(lane.given.iter().map(|(name, value)| (name.into(), value.clone())));
     Ok(kept.into_iter().collect())
+}
+
+/// The search path with a folder first, so that `striatum` means the same program below as here.
+pub fn path_with(bin: &Path) -> OsString {
+    let mut path = bin.as_os_str().to_owned();
+    if let Some(rest) = std::env::var_os("PATH").filter(|rest| !rest.is_empty()) {
+        path.push(":");
+        path.push(rest);
+    }
+    path
 }
 
 /// Whether a variable goes into every lane.

@@ -2,6 +2,8 @@
 //!
 //! Who is at the other end is told by the kernel. This file does not know what the lines say.
 
+pub mod handover;
+
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};

@@ -5,11 +5,11 @@
 use serde_json::Value;
 
 use super::escape::{self, Asked};
-use super::person;
 use super::run::find;
+use super::{operator, person};
 use crate::domain::escape::Surface;
 use crate::domain::id::SessionId;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::store::run::Run;
 use crate::store::session::Session;
 use crate::store::{self, Connection};
@@ -35,16 +35,28 @@ pub fn pass(ctx: &Ctx, verb: &str, request: &Value, words: &[String]) -> Result<
     let Some(surface) = Surface::of_verb(verb).filter(|_| ctx.has_store()) else { return Ok(()) };
     let own = session(ctx)?;
     let named = request.get("run").and_then(Value::as_str);
-    let Some(run) = ctx.read(|read| governing(read, named, own.as_ref()))? else { return Ok(()) };
+    let governing = ctx.read(|read| governing(read, named, own.as_ref()))?;
+    let Some(run) = governing else {
+        return if operator::is_operated() { Err(not_here(verb)) } else { Ok(()) };
+    };
     let asked = Asked { run: &run, job: None, session: own.map(|own| own.id), surface, words };
     ctx.write("escape", |tx| match escape::spend(ctx, tx, &asked)? {
         Some(_) => Ok(()),
         None => {
-            let verb = verb.replacen('_', " ", 1).replace('_', "-");
-            let message = format!("run {} is constrained, and `{verb}` needs an escape", run.name);
+            let message = format!("{} needs an escape: the operator of run {} is constrained", typed(verb), run.name);
             Err(escape::required(message, &asked))
         }
     })
+}
+
+fn typed(verb: &str) -> String {
+    format!("`{}`", verb.replacen('_', " ", 1).replace('_', "-"))
+}
+
+/// Without a run there is nothing that an escape could be for.
+fn not_here(verb: &str) -> Error {
+    Error::new(Code::CapabilityDenied, format!("{} is not for a program under `operator exec`", typed(verb)))
+        .hint("a person does it, in a terminal of their own")
 }
 
 /// The constrained run that binds an operator: their session's, the named one, else a live one, else the newest.
@@ -59,5 +71,6 @@ fn governing(read: &Connection, named: Option<&str>, own: Option<&Session>) -> R
             if live.is_empty() { store::run::newest(read, 1)? } else { live }
         }
     };
-    Ok(runs.into_iter().find(|run| run.spec.constrained))
+    let is_bound = |run: &Run| run.spec.constrained || operator::is_operated();
+    Ok(runs.into_iter().find(is_bound))
 }

@@ -18,6 +18,7 @@ pub mod init;
 pub mod land;
 pub mod lane;
 pub mod notice;
+pub mod operator;
 pub mod person;
 pub mod process;
 pub mod proposal;

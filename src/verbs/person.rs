@@ -6,7 +6,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use super::Ctx;
+use super::{Ctx, operator};
 use crate::domain::id::SessionId;
 use crate::domain::session::SessionState;
 use crate::error::{Code, Error, Next, Result};
@@ -32,6 +32,13 @@ pub struct Caller {
 /// A person sits at a terminal: standard error is one, and standard input unless their words come through it.
 /// Standard output may go anywhere. Where an agent's harness is known to stand above, a terminal proves nothing.
 pub fn require(caller: &Caller) -> Result<String> {
+    if operator::is_operated() {
+        return Err(Error::new(
+            Code::CapabilityDenied,
+            "a program under `operator exec` is no person, whatever it says",
+        )
+        .hint("a person types it in a terminal of their own"));
+    }
     match (detect(caller.words_on_stdin), caller.as_person) {
         (None, false) => Ok("terminal".to_owned()),
         (None, true) => Ok("--as-person".to_owned()),

@@ -250,12 +250,18 @@ pub fn save(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Judges a definition by the repository around it: write paths that reach what no lane may, globs that match nothing
-/// tracked.
-pub fn fit(ctx: &Ctx, mut definition: Definition) -> Result<Definition> {
+/// What nobody who is held to folders may write: the store, the principal checkout, git's directory.
+pub fn kept(ctx: &Ctx) -> Vec<PathBuf> {
     let layout = ctx.layout();
     let mut kept = vec![layout.root().to_owned(), layout.project().to_owned()];
     kept.extend(layout.repository().map(|repository| repository.common_dir.clone()));
+    kept
+}
+
+/// Judges a definition by the repository around it: write paths that reach what no lane may, globs that match nothing
+/// tracked.
+pub fn fit(ctx: &Ctx, mut definition: Definition) -> Result<Definition> {
+    let (layout, kept) = (ctx.layout(), kept(ctx));
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     // A folder that is a link counts as what it leads to; one that is not there yet counts as written.
     let resolve = |folder: &str| {

@@ -9,6 +9,7 @@ const WORKFLOW: &str = r#"
     operator_mode = "constrained"
     [lanes.script]
     command = "@agent"
+    write_paths = ["@notes"]
     [lanes.hand]
     mode = "human"
     [[jobs]]
@@ -24,9 +25,16 @@ const WORKFLOW: &str = r#"
     tree = "none"
 "#;
 
+/// A held agent of the tests writes its notes outside the repository.
+fn workflow(repo: &TestRepo, text: &str) {
+    let notes = repo.root().join("agent");
+    std::fs::create_dir_all(&notes).unwrap();
+    repo.workflow("w", &text.replace("@notes", notes.to_str().unwrap()));
+}
+
 fn constrained() -> TestRepo {
     let repo = TestRepo::new();
-    repo.workflow("w", WORKFLOW);
+    workflow(&repo, WORKFLOW);
     repo.agent("a.1", "fail 'no luck'");
     repo.start("w");
     let _ = repo.drive();
@@ -111,7 +119,7 @@ fn of_operator(repo: &TestRepo, session: &str, words: &[&str]) -> Command {
 #[test]
 fn an_operator_binds_themselves_for_one_session() {
     let repo = TestRepo::new();
-    repo.workflow("w", &WORKFLOW.replace("operator_mode = \"constrained\"", ""));
+    workflow(&repo, &WORKFLOW.replace("operator_mode = \"constrained\"", ""));
     repo.start("w");
     let hand = repo.register_with(&["--role", "operator", "--lane", "hand", "--constrained"]);
     let list = repo.striatum(&["session", "list"]).ok();
@@ -131,7 +139,7 @@ fn an_operator_binds_themselves_for_one_session() {
 #[test]
 fn a_session_that_is_not_constrained_stays_a_lane() {
     let repo = TestRepo::new();
-    repo.workflow("w", &WORKFLOW.replace("operator_mode = \"constrained\"", ""));
+    workflow(&repo, &WORKFLOW.replace("operator_mode = \"constrained\"", ""));
     repo.start("w");
     let hand = repo.register("operator", "hand");
     repo.run(&mut of_operator(&repo, &hand.session, &["run", "pause"])).refused(7, "capability_denied");

@@ -9,7 +9,8 @@ use striatum::verbs::api;
 use crate::source::files_below;
 
 /// Verbs of the command line that are no request with a report: why they stand in no table.
-const NO_REQUEST: [(&str, &str); 10] = [
+const NO_REQUEST: [(&str, &str); 11] = [
+    ("operator exec", "another program, and the verbs that it asks for"),
     ("process run", "its command runs between two verbs"),
     ("run go", "prepare, start and drive, one after the other"),
     ("run drive", "a loop that tells as it goes"),

@@ -6,6 +6,7 @@
 mod apart;
 mod carried;
 mod children;
+mod confined;
 mod fds;
 mod handle;
 mod harness;
@@ -19,6 +20,7 @@ mod tree;
 pub use apart::{leave_session, spawn_apart};
 pub use carried::{carriers, environment_of, holders, inherited_files, words_of};
 pub use children::{has_children, reap_ended_children};
+pub use confined::{CONFINED_VERB, Foreground, UNPREPARED as UNCONFINED, become_program, start as start_confined};
 pub use handle::{Exit, Handle};
 pub use harness::{by_environment, by_words, find_harness};
 pub use helper::{Adopted, HelperCommand, adopt_locks, become_reaper, spawn_helper};

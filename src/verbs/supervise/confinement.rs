@@ -132,6 +132,11 @@ fn paths(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// A path that may begin at home.
+pub fn below_home(path: &str) -> PathBuf {
+    at(&std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default(), path)
+}
+
 fn at(home: &Path, path: &str) -> PathBuf {
     path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |below| home.join(below))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::domain::frozen::LaneSpec;
 use crate::domain::template;
 use crate::error::{Code, Error, Result};
-use crate::os::env::{LaneEnvironment, lane_environment};
+use crate::os::env::{LaneEnvironment, lane_environment, path_with};
 use crate::os::layout::Attempt as Folder;
 use crate::store::run::Run;
 use crate::store::session::Session;
@@ -128,16 +128,6 @@ pub fn for_agent(ctx: &Ctx, seat: &Seat<'_>, lane: &LaneSpec) -> Result<Vec<(OsS
     given.push(("TMPDIR".to_owned(), folder.tmp().into()));
     given.push(("PATH".to_owned(), path_with(&scratch.bin())));
     Ok(lane_environment(std::env::vars_os(), LaneEnvironment { named: &lane.env, given: &given })?)
-}
-
-/// The search path with this very program first, so that `striatum` means the same in every lane.
-fn path_with(bin: &Path) -> OsString {
-    let mut path = bin.as_os_str().to_owned();
-    if let Some(rest) = std::env::var_os("PATH").filter(|rest| !rest.is_empty()) {
-        path.push(":");
-        path.push(rest);
-    }
-    path
 }
 
 /// The environment of a verification: the same allow list, nothing of the session but the name of its resource.

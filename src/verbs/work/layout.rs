@@ -22,7 +22,7 @@ use crate::store::{self, Connection};
 use crate::verbs::supervise::confinement;
 use crate::verbs::tree::provision::Ground;
 use crate::verbs::work::claim::Granted;
-use crate::verbs::{Ctx, constrained, person, tree};
+use crate::verbs::{Ctx, constrained, operator, person, tree};
 
 /// Whose work is laid out.
 pub struct Grant<'a> {
@@ -255,11 +255,13 @@ fn packet(grant: &Grant<'_>, facts: &Facts, (folder, cwd): (&Folder, &Path), inp
 }
 
 fn operator_mode(grant: &Grant<'_>) -> Option<OperatorMode> {
-    if !grant.run.spec.constrained && !grant.session.constrained {
+    let operated = operator::enforcement().filter(|_| !grant.session.supervised);
+    if !grant.run.spec.constrained && !grant.session.constrained && operated.is_none() {
         return None;
     }
     let lane = grant.run.spec.lanes.get(&grant.session.lane);
-    let enforcement = lane.map_or(confinement::ADVISORY, confinement::word_of).to_owned();
+    let of_lane = || lane.map_or(confinement::ADVISORY, confinement::word_of);
+    let enforcement = operated.unwrap_or_else(of_lane).to_owned();
     Some(OperatorMode { mode: constrained::CONSTRAINED.to_owned(), enforcement })
 }
 
