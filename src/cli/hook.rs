@@ -13,6 +13,7 @@ use super::Globals;
 use super::call::Session;
 use super::output::{Output, complain};
 use crate::error::Result;
+use crate::verbs::constrained;
 use crate::verbs::hook::install::{
     Became, HookLine, HooksReport, InstallRequest, PrintReport, PrintRequest, UninstallRequest,
 };
@@ -22,10 +23,13 @@ use crate::verbs::hook::{self, Lane, Said, Surroundings};
 const REFUSED: u8 = 1;
 
 /// What stops a client's tool.
-const STOPPED: u8 = 2;
+pub const STOPPED: u8 = 2;
 
 /// The longest announcement that is read; what is cut off can't be read, and refuses in a lane.
 const LONGEST_CALL: u64 = 16 * 1024 * 1024;
+
+/// The longest time that a judgement of a tool call may take.
+const TOOL_DEADLINE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// The longest list of references that is read from a push.
 const LONGEST: u64 = 64 * 1024 * 1024;
@@ -100,23 +104,33 @@ pub fn called(words: &[OsString]) -> Option<ExitCode> {
     Some(ExitCode::from(say(&said)))
 }
 
+/// A client does not wait for ever, and takes silence for a yes.
 fn announced() -> Said {
+    let lane = lane();
+    let refuses = lane.tree.is_some() || lane.is_constrained;
+    let (said, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || drop(said.send(judged(&lane))));
+    let late = || Said { refuses, text: "striatum: the tool call could not be judged in time\n".to_owned() };
+    heard.recv_timeout(TOOL_DEADLINE).unwrap_or_else(|_| late())
+}
+
+fn lane() -> Lane {
     let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let lane = Lane {
-        cwd: std::env::current_dir().unwrap_or_default(),
-        tree: path("STRIATUM_TREE"),
-        scratch: path("STRIATUM_SCRATCH"),
-    };
+    let (tree, scratch) = (path("STRIATUM_TREE"), path("STRIATUM_SCRATCH"));
+    let is_constrained = tree.is_none() && constrained::is_own_session(Globals::default().dir.as_deref());
+    Lane { cwd: std::env::current_dir().unwrap_or_default(), tree, scratch, is_constrained }
+}
+
+fn judged(lane: &Lane) -> Said {
+    let refuses = lane.tree.is_some() || lane.is_constrained;
     let mut call = Vec::new();
     match std::io::stdin().lock().take(LONGEST_CALL + 1).read_to_end(&mut call) {
         Ok(read) if read as u64 > LONGEST_CALL => {
             let text = format!("striatum: the announcement is longer than {} MiB\n", LONGEST_CALL >> 20);
-            Said { refuses: lane.tree.is_some(), text }
+            Said { refuses, text }
         }
-        Ok(_) => hook::pre_tool_use(&lane, &call, &mut |request| Session::new(Globals::default()).call(request)),
-        Err(error) => {
-            Said { refuses: lane.tree.is_some(), text: format!("striatum: the call can't be read: {error}\n") }
-        }
+        Ok(_) => hook::pre_tool_use(lane, &call, &mut |request| Session::new(Globals::default()).call(request)),
+        Err(error) => Said { refuses, text: format!("striatum: the call can't be read: {error}\n") },
     }
 }
 

@@ -71,5 +71,14 @@ pub fn forwarded(words: &[OsString]) -> Option<Result<u8>> {
     let socket = socket_here()?;
     let words: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let is_own = words.is_empty() || words.iter().take_while(|word| *word != "--").any(|word| OWN.contains(&&**word));
-    (!is_own).then(|| forward(&socket, words))
+    let is_hook = words.first().is_some_and(|word| word == "hook");
+    let ended = (!is_own).then(|| forward(&socket, words))?;
+    // A client takes every other code of a hook for a yes.
+    Some(match ended {
+        Err(error) if is_hook => {
+            complain(&format!("striatum: not judged: {error}\n"));
+            Ok(super::hook::STOPPED)
+        }
+        ended => ended,
+    })
 }

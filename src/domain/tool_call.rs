@@ -26,7 +26,9 @@ pub enum Does {
     Writes(Vec<PathBuf>),
     /// It writes by its name, and what is not said in words that are known here.
     WritesUnknown,
-    /// Anything else: a shell too, since nobody can tell what a command line will do.
+    /// It hands this line to a shell, or something that can't be read as one. Nobody can tell what it will do.
+    Runs(Option<String>),
+    /// Anything else.
     Other,
 }
 
@@ -42,6 +44,18 @@ const WRITERS: &[(&str, &str)] = &[
     ("write_file", "file_path"),
     ("replace", "file_path"),
 ];
+
+/// Tools that run a command line, and where they say which.
+const RUNNERS: &[(&str, &str)] = &[
+    ("Bash", "command"),
+    ("shell", "command"),
+    ("local_shell", "command"),
+    ("exec_command", "cmd"),
+    ("run_shell_command", "command"),
+];
+
+/// What a shell may make something else of.
+const SIGNIFICANT: &str = "\n\r;&|<>`$(){}\\!*?[]~#'\"";
 
 /// The tool that takes a patch in its own words.
 const PATCHER: &str = "apply_patch";
@@ -80,6 +94,9 @@ fn does(tool: &str, input: &Map<String, Value>) -> Does {
             None => Does::WritesUnknown,
         };
     }
+    if let Some((_, key)) = RUNNERS.iter().find(|(name, _)| *name == tool) {
+        return Does::Runs(input.get(*key).and_then(line));
+    }
     if tool == PATCHER {
         let paths: Vec<PathBuf> = input.values().filter_map(Value::as_str).flat_map(patched).collect();
         return if paths.is_empty() { Does::WritesUnknown } else { Does::Writes(paths) };
@@ -88,6 +105,38 @@ fn does(tool: &str, input: &Map<String, Value>) -> Does {
     // A server's tool that somebody added: its name is all that is known of it.
     let is_foreign = name.starts_with("mcp_");
     if !is_foreign && SIGNS.iter().any(|sign| name.contains(sign)) { Does::WritesUnknown } else { Does::Other }
+}
+
+/// A command line as a shell would get it: one text, or words that a shell would not change.
+fn line(value: &Value) -> Option<String> {
+    if let Some(text) = value.as_str() {
+        return Some(text.to_owned());
+    }
+    let words: Vec<&str> = value.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
+    match words.as_slice() {
+        ["bash" | "sh" | "/bin/bash" | "/bin/sh", "-c" | "-lc", script] => Some((*script).to_owned()),
+        words if words.iter().all(|word| !word.contains(|letter: char| SIGNIFICANT.contains(letter))) => {
+            Some(words.join(" "))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a command line is one plain call of this program: nothing in it means anything to a shell but quotes, and
+/// nothing in quotes does.
+pub fn is_own_command(line: &str) -> bool {
+    let mut quote = None;
+    for letter in line.trim().chars() {
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (Some('"'), '$' | '`' | '\\' | '!') => return false,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, letter) if SIGNIFICANT.contains(letter) => return false,
+            (None, _) => {}
+        }
+    }
+    quote.is_none() && line.split_whitespace().next() == Some("striatum")
 }
 
 /// The paths that a patch in Codex's words names.
@@ -125,6 +174,41 @@ mod tests {
             .map(|call| format!("{} {}: {:?}", call.tool, call.is_known(), call.does))
             .collect();
         insta::assert_snapshot!("tool_calls", said.join("\n"));
+    }
+
+    #[test]
+    fn one_plain_call_of_this_program_is_told_from_what_a_shell_makes_more_of() {
+        for line in
+            ["striatum status", " striatum answer a 'b; c' ", "striatum decision record --title \"a (b)\"", "striatum"]
+        {
+            assert!(is_own_command(line), "{line}");
+        }
+        for line in [
+            "striatum status; rm a",
+            "striatum status\nrm a",
+            "striatum status > a",
+            "striatum status | sh",
+            "striatum status && rm a",
+            "striatum answer \"$(rm a)\"",
+            "striatum answer `rm a`",
+            "striatum answer 'a",
+            "X=1 striatum status",
+            "./striatum status",
+            "strIatum status",
+            "'striatum' status",
+            "striatumx",
+            "",
+        ] {
+            assert!(!is_own_command(line), "{line}");
+        }
+        let runs = |command: &str| {
+            let call = format!(r#"{{"tool_name":"shell","tool_input":{{"command":{command}}}}}"#);
+            read(call.as_bytes()).unwrap().does
+        };
+        assert_eq!(runs(r#"["bash","-lc","striatum status"]"#), Does::Runs(Some("striatum status".to_owned())));
+        assert_eq!(runs(r#"["striatum","status"]"#), Does::Runs(Some("striatum status".to_owned())));
+        assert_eq!(runs(r#"["striatum","a b; c"]"#), Does::Runs(None));
+        assert_eq!(runs("7"), Does::Runs(None));
     }
 
     #[test]

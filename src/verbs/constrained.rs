@@ -2,13 +2,16 @@
 //!
 //! It binds whoever plays along; the kernel binds who works under `operator exec`. What a lane may do is not decided here.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::escape::{self, Asked};
 use super::run::find;
-use super::{operator, person};
+use super::{ctx, operator, person};
 use crate::domain::escape::Surface;
 use crate::domain::id::SessionId;
+use crate::domain::session::SessionState;
 use crate::error::{Code, Error, Result};
 use crate::store::run::Run;
 use crate::store::session::Session;
@@ -28,6 +31,17 @@ pub fn session(ctx: &Ctx) -> Result<Option<Session>> {
 pub fn of_operator(ctx: &Ctx, session: SessionId) -> Result<Option<Session>> {
     let row = ctx.read(|read| Ok(store::session::get(read, session)?))?;
     Ok(row.filter(|row| row.constrained && !row.supervised))
+}
+
+/// Whether this process belongs to an operator who works constrained, as its environment says: under `operator exec`, or
+/// by the session that it names. What can't be known is not so.
+pub fn is_own_session(dir: Option<&Path>) -> bool {
+    if operator::is_operated() {
+        return true;
+    }
+    let named = std::env::var("STRIATUM_SESSION").ok().and_then(|text| text.parse::<SessionId>().ok());
+    let of_store = |session| of_operator(&ctx::open(dir).ok()?, session).ok().flatten();
+    named.and_then(of_store).is_some_and(|session| session.state == SessionState::Active)
 }
 
 /// Lets an operator's verb beyond the control plane pass, or says which escape it needs; `words` are what was typed.

@@ -130,3 +130,72 @@ fn elsewhere_it_is_nobodys_obstacle() {
     assert_eq!(said.code, 0, "{said}");
     assert!(said.stderr.contains("not checked"), "{said}");
 }
+
+const BY_HAND: &str = r#"
+    [lanes.hand]
+    mode = "human"
+    [[jobs]]
+    id = "fix"
+    role = "owner"
+    lane = "hand"
+    writes = ["src/"]
+"#;
+
+#[test]
+fn a_constrained_session_changes_nothing_but_through_verbs() {
+    let repo = TestRepo::with_code();
+    repo.workflow("w", BY_HAND);
+    repo.start("w");
+    let mut hand = repo.register_with(&["--role", "owner", "--lane", "hand", "--constrained"]);
+    let tree = hand.claim()["cwd"].as_str().unwrap().to_owned();
+    let told = |announced: &str| {
+        let file = repo.root().join("announced");
+        std::fs::write(&file, announced).unwrap();
+        let mut hook = repo.command(&["hook", "pre-tool-use"]);
+        hook.stdin(std::fs::File::open(file).unwrap()).env("STRIATUM_SESSION", &hand.session);
+        repo.run(&mut hook)
+    };
+    for (announced, code, said) in [
+        (call("Write", "file_path", &format!("{tree}/src/x")), 2, "in scope: "),
+        (call("Write", "file_path", &format!("{tree}/README.md")), 2, "path_outside_scope: "),
+        (call("Edit", "file_path", repo.file("README.md").to_str().unwrap()), 2, "foreign_write: "),
+        (call("Bash", "command", "cargo test"), 2, "striatum process run"),
+        (call("Bash", "command", "striatum status; rm x"), 2, "one plain `striatum` command"),
+        (call("Bash", "command", "striatum status"), 0, ""),
+        (call("run_shell_command", "command", "make"), 2, "constrained"),
+        (call("Read", "file_path", "/etc/passwd"), 0, ""),
+        (call("FancyWriter", "where", "x"), 2, "does not say what it writes"),
+        ("no json".to_owned(), 2, "can't be read"),
+    ] {
+        let output = told(&announced).exits(code);
+        assert!(output.stderr.contains(said), "{announced}\n{output}");
+        assert!(
+            code == 0 || !said.starts_with("in scope") || output.stderr.contains("striatum repo write"),
+            "{output}"
+        );
+    }
+    // A session that is over binds nobody.
+    repo.striatum(&["session", "close", "--session-id", &hand.session, "--reason", "over"]).ok();
+    told(&call("Write", "file_path", "x")).ok();
+}
+
+#[test]
+fn a_program_under_operator_exec_is_told_the_same() {
+    if !striatum::os::sandbox::is_supported() {
+        return;
+    }
+    let repo = TestRepo::with_code();
+    repo.workflow("w", BY_HAND);
+    repo.start("w");
+    let script = |path: &str| {
+        let announced = call("Write", "file_path", path).replace('"', "\\\"");
+        format!("printf '%s' \"{announced}\" | striatum hook pre-tool-use")
+    };
+    let under = |script: &str| repo.striatum(&["operator", "exec", "--", "sh", "-c", script]);
+    under(&script("README.md")).exits(2);
+    under(&script("$TMPDIR/mine")).ok();
+    // Whoever could judge is gone: that is no yes.
+    let gone =
+        format!("STRIATUM_OPERATOR_SOCKET=/nowhere; export STRIATUM_OPERATOR_SOCKET; {}", script("$TMPDIR/mine"));
+    under(&gone).exits(2);
+}

@@ -4,6 +4,7 @@
 //! seal will, before the commit exists.
 
 pub mod ask;
+pub mod bound;
 pub mod install;
 pub mod push;
 pub mod tool;

@@ -17,8 +17,10 @@ pub struct Lane {
     pub cwd: PathBuf,
     /// `STRIATUM_TREE`: the agent's working directory.
     pub tree: Option<PathBuf>,
-    /// `STRIATUM_SCRATCH`: the attempt's own folder.
+    /// `STRIATUM_SCRATCH`: the attempt's own folder; of an operator's program its folder for temporary files.
     pub scratch: Option<PathBuf>,
+    /// The session is an operator's, and constrained.
+    pub is_constrained: bool,
 }
 
 /// Judges a tool call that a client announces; `scope` asks what the seal would say, as the caller may ask it.
@@ -27,6 +29,9 @@ pub fn pre_tool_use(
     announced: &[u8],
     scope: &mut dyn FnMut(&ScopeRequest) -> Result<ScopeReport>,
 ) -> Said {
+    if lane.is_constrained {
+        return super::bound::pre_tool_use(lane, announced, scope);
+    }
     let is_lane = lane.tree.is_some();
     let call = match tool_call::read(announced) {
         Ok(call) => call,
@@ -34,7 +39,7 @@ pub fn pre_tool_use(
         Err(why) => return Said { refuses: false, text: format!("striatum: not checked: {why}\n") },
     };
     let paths = match &call.does {
-        Does::Other => return Said::default(),
+        Does::Other | Does::Runs(_) => return Said::default(),
         Does::WritesUnknown => None,
         Does::Writes(paths) => Some(paths.as_slice()),
     };
@@ -101,7 +106,12 @@ fn plain(path: &Path) -> PathBuf {
 
 /// Whether a path lies in the attempt's own folder: answers and notes are written there.
 fn is_scratch(lane: &Lane, path: &Path) -> bool {
-    path.is_absolute() && lane.scratch.as_ref().is_some_and(|folder| plain(path).starts_with(plain(folder)))
+    path.is_absolute() && lane.scratch.as_ref().is_some_and(|folder| is_below(path, folder))
+}
+
+/// Whether a path lies in a folder, links resolved.
+pub fn is_below(path: &Path, folder: &Path) -> bool {
+    plain(path).starts_with(plain(folder))
 }
 
 fn refusal(report: &ScopeReport, call: &ToolCall, is_told: bool) -> String {

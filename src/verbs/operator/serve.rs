@@ -58,6 +58,7 @@ pub enum Told {
 struct Parent<'a> {
     exe: &'a Path,
     store: &'a Path,
+    folder: &'a Path,
     held: &'static str,
     program: Identity,
     running: AtomicUsize,
@@ -73,6 +74,7 @@ pub fn serve(ctx: &Ctx, prepared: &Prepared, listener: &UnixListener, mut child:
     let parent = Parent {
         exe: &ctx.exe,
         store: ctx.layout().root(),
+        folder: prepared.folder.path(),
         held: prepared.held(),
         program,
         running: AtomicUsize::new(0),
@@ -161,7 +163,7 @@ impl Parent<'_> {
             command.env_remove(name);
         });
         command.envs(ask.variables.iter().filter(|(name, _)| ALONG.contains(&name.as_str())));
-        command.env(HELD_VARIABLE, self.held).env("STRIATUM_DIR", self.store);
+        command.env(HELD_VARIABLE, self.held).env("STRIATUM_DIR", self.store).env("STRIATUM_SCRATCH", self.folder);
         command.spawn().map_err(|error| Error::new(Code::Io, "the verb could not be started").cause(error))
     }
 }
