@@ -225,6 +225,15 @@ fn lies() -> Vec<(&'static str, String)> {
             ),
         ),
         (
+            "escape_passed",
+            behind(
+                ("type = 'job.queued'", 3),
+                "decision.used",
+                r#"{"decision":"d9","surface":"process.run","action":"make","left":0}"#,
+                true,
+            ),
+        ),
+        (
             "standing_spread",
             "UPDATE event SET type = 'answer.given', body = json_object('standing', json('true'), 'attempt', 3)
              WHERE id = (SELECT max(id) FROM event WHERE type = 'tree.made')"

@@ -4,6 +4,7 @@
 //! violation, and no rule trusts another: each looks for itself.
 
 mod changes;
+mod escapes;
 mod evidence;
 mod gates;
 mod limits;
@@ -82,6 +83,11 @@ pub const RULES: &[Rule] = &[
         code: "standing_spread",
         what: "a standing answer goes once to a job that asks, and never at L2",
         look: gates::standing,
+    },
+    Rule {
+        code: "escape_passed",
+        what: "what left the constrained surface was let pass before, and no oftener than that",
+        look: escapes::uses,
     },
     Rule {
         code: "resource_left",
