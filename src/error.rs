@@ -166,6 +166,28 @@ catalog! {
     PathTraversal "path_traversal" Scope;
     /// A symbolic link where none may be.
     SymlinkRefused "symlink_refused" Scope;
+    /// No `writes` glob covers it.
+    PathOutsideScope "path_outside_scope" Scope;
+    /// A `forbids` glob covers it.
+    PathForbidden "path_forbidden" Scope;
+    /// Never in a scope by a glob.
+    ProtectedPath "protected_path" Scope;
+    /// A submodule.
+    SubmoduleRefused "submodule_refused" Scope;
+    /// A file mode that git does not keep.
+    ModeRefused "mode_refused" Scope;
+    /// A file with other names.
+    HardLinkRefused "hard_link_refused" Scope;
+    /// Differs from another path only by case or by how its letters are put together.
+    CaseCollision "case_collision" Scope;
+    /// Changed outside the job's tree.
+    ForeignWrite "foreign_write" Scope;
+    /// What is there is not what the caller meant.
+    StaleBase "stale_base" Scope;
+    /// The scope is not the one that was frozen.
+    WriteScopeDrift "write_scope_drift" Scope;
+    /// A change without a work tree of its own.
+    WorktreeRequired "worktree_required" Scope;
     /// An artifact that is not a plain file.
     NotARegularFile "not_a_regular_file" Scope;
     /// Larger than allowed.
@@ -184,6 +206,8 @@ catalog! {
     InvalidWorkflow "invalid_workflow" Invalid;
     /// The configuration is wrong.
     InvalidConfig "invalid_config" Invalid;
+    /// The patch is wrong.
+    InvalidPatch "invalid_patch" Invalid;
     /// The answer is wrong.
     InvalidResult "invalid_result" Invalid;
     /// A tree that this version can't make.
@@ -243,6 +267,28 @@ pub struct Error {
     pub hints: Vec<String>,
     /// Literal commands that help, at most three.
     pub next: Vec<Next>,
+}
+
+impl From<crate::domain::scope::Violation> for Code {
+    /// One word for it everywhere.
+    fn from(why: crate::domain::scope::Violation) -> Code {
+        use crate::domain::scope::Violation;
+        match why {
+            Violation::PathOutsideScope => Code::PathOutsideScope,
+            Violation::PathForbidden => Code::PathForbidden,
+            Violation::PathTraversal => Code::PathTraversal,
+            Violation::ProtectedPath => Code::ProtectedPath,
+            Violation::SymlinkRefused => Code::SymlinkRefused,
+            Violation::SubmoduleRefused => Code::SubmoduleRefused,
+            Violation::ModeRefused => Code::ModeRefused,
+            Violation::HardLinkRefused => Code::HardLinkRefused,
+            Violation::CaseCollision => Code::CaseCollision,
+            Violation::ForeignWrite => Code::ForeignWrite,
+            Violation::StaleBase => Code::StaleBase,
+            Violation::WriteScopeDrift => Code::WriteScopeDrift,
+            Violation::WorktreeRequired => Code::WorktreeRequired,
+        }
+    }
 }
 
 impl Error {
@@ -371,6 +417,7 @@ impl From<crate::os::files::Refusal> for Error {
             Refusal::Fault(fault) => fault.into(),
             Refusal::Traversal { .. } => Error::new(Code::PathTraversal, text),
             Refusal::Symlink { .. } => Error::new(Code::SymlinkRefused, text),
+            Refusal::Linked { .. } => Error::new(Code::HardLinkRefused, text),
             Refusal::NotRegular { .. } => Error::new(Code::NotARegularFile, text),
             Refusal::TooLarge { .. } => Error::new(Code::TooLarge, text),
             Refusal::Missing { .. } => Error::new(Code::NotFound, text),

@@ -66,6 +66,8 @@ mod person;
 mod process;
 #[path = "cli/proposals.rs"]
 mod proposals;
+#[path = "cli/repo.rs"]
+mod repo;
 #[path = "cli/repositories.rs"]
 mod repositories;
 #[path = "cli/request.rs"]

@@ -31,6 +31,7 @@ mod person;
 mod process;
 mod proposal;
 mod quickstart;
+mod repo;
 mod review;
 mod run;
 mod scope_check;
@@ -150,6 +151,9 @@ enum Verb {
     /// Judge over reviews
     #[command(subcommand)]
     Review(review::Review),
+    /// Change a job's work tree, judged before anything is there
+    #[command(subcommand)]
+    Repo(repo::Repo),
     /// Run declared commands of a job, with evidence
     #[command(subcommand)]
     Process(process::Process),
@@ -250,6 +254,7 @@ fn dispatch(verb: Verb, session: &Session, output: &Output) -> Result<u8> {
         Verb::Take(verb) => verb.run(session, output),
         Verb::Give(verb) => verb.run(session, output),
         Verb::Review(verb) => verb.run(session, output),
+        Verb::Repo(verb) => verb.run(session, output),
         Verb::Process(verb) => verb.run(session, output),
         Verb::Operator(verb) => verb.run(session, output),
         Verb::Decision(verb) => verb.run(session, output),

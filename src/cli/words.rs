@@ -11,7 +11,7 @@ use clap::{Args, Command, CommandFactory, FromArgMatches, Subcommand};
 
 use super::{
     Cli, Globals, audit, clean, config, dashboard, decision, diff, doctor, events, gate, hook, inbox, init, job, lane,
-    logs, notice, person, process, review, run, scope_check, session, status, supervise, trust, work, workflow,
+    logs, notice, person, process, repo, review, run, scope_check, session, status, supervise, trust, work, workflow,
 };
 
 /// What gives a noun its flags, or its verbs.
@@ -42,6 +42,7 @@ const NOUNS: &[(&str, Grow)] = &[
     ("give", person::Give::augment_args),
     ("review", verbs::<review::Review>),
     ("decision", verbs::<decision::Decision>),
+    ("repo", verbs::<repo::Repo>),
     ("process", verbs::<process::Process>),
     ("lane", verbs::<lane::Lane>),
     ("notify", verbs::<notice::Notify>),

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
 
 use super::path::shown;
 use super::scope::{Scope, Violation};
@@ -95,7 +96,8 @@ pub fn judge(scope: &Scope, change: &Change) -> Option<Violation> {
     }
 }
 
-/// Paths that were added and differ only by case from another path of the tree: on some file systems they are one.
+/// Paths that were added and differ from another path of the tree only by case or by how their letters are put together:
+/// on some file systems they are one.
 pub fn case_collisions(changes: &[Change], all: &[PathBuf]) -> Vec<Refused> {
     let added = changes.iter().filter(|change| change.old == Mode::Absent && change.new != Mode::Absent);
     let added: BTreeSet<&Path> = added.map(|change| change.path.as_path()).collect();
@@ -114,8 +116,9 @@ pub fn case_collisions(changes: &[Change], all: &[PathBuf]) -> Vec<Refused> {
     collisions
 }
 
-fn fold(path: &Path) -> String {
-    path.to_string_lossy().to_lowercase()
+/// A name as file systems compare it that keep neither case nor the way in which letters are put together.
+pub fn fold(path: &Path) -> String {
+    path.to_string_lossy().nfc().flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -163,5 +166,7 @@ mod tests {
         let found = case_collisions(&changes, &all);
         assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["case_collision: a/readme.md"]);
         assert_eq!(case_collisions(&[change("b/y", Mode::File, Mode::File)], &all), []);
+        let all: Vec<PathBuf> = ["caf\u{e9}", "cafe\u{301}"].iter().map(PathBuf::from).collect();
+        assert_eq!(case_collisions(&[change("cafe\u{301}", Mode::Absent, Mode::File)], &all).len(), 1);
     }
 }

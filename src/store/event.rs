@@ -148,6 +148,16 @@ pub fn latest(read: &Connection, scope: Scope, limit: u32) -> StoreResult<Vec<Ev
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+const BODIES_OF_JOB: &str = "SELECT body FROM event WHERE job_id = :job AND type IN (:one, :other) ORDER BY id";
+
+/// The bodies of a job's events of two types, oldest first.
+pub fn bodies_of_job(read: &Connection, job: JobId, kinds: [EventType; 2]) -> StoreResult<Vec<String>> {
+    let [one, other] = kinds;
+    let mut statement = read.prepare_cached(BODIES_OF_JOB)?;
+    let rows = statement.query_map(named_params! {":job": job, ":one": one, ":other": other}, |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 const NEWEST_OF_RUN_AND_TYPE: &str =
     "SELECT e.id, e.at, e.run_id, e.job_id, e.session_id, e.type, e.principal, e.body, r.name AS run_name, j.name AS job_name
   FROM event e LEFT JOIN run r ON r.id = e.run_id LEFT JOIN job j ON j.id = e.job_id

@@ -69,7 +69,7 @@ macro_rules! verbs {
 use super::run::{amend, check, control, land as run_land, prepare, retry, start};
 use super::supervise::{start as supervise_start, stop};
 use super::{
-    answer, config, decision, gate, gc, give, hook, init, lane, notice, process, proposal, read, request, review,
+    answer, config, decision, gate, gc, give, hook, init, lane, notice, process, proposal, read, repo, request, review,
     scope_check, session, take, trust, uninit, work, workflow,
 };
 
@@ -120,6 +120,9 @@ verbs! {
     "work_heartbeat" Session work::hold::HeartbeatRequest => work::hold::HeartbeatReport, work::hold::heartbeat;
     "work_publish" Session work::publish::PublishRequest => work::publish::PublishReport, work::publish::publish;
     "work_answer" Session work::answer::AnswerRequest => work::answer::AnswerReport, work::answer::answer;
+    "repo_write" Session repo::write::WriteRequest => repo::write::WriteReport, repo::write::write;
+    "repo_patch_preview" Session repo::patch::PreviewRequest => repo::patch::PreviewReport, repo::patch::preview;
+    "repo_patch_apply" Session repo::patch::ApplyRequest => repo::patch::ApplyReport, repo::patch::apply;
     "process_begin" Session process::BeginRequest => process::BeginReport, process::begin;
     "process_mark" Session process::MarkRequest => process::MarkReport, process::mark;
     "status" Anyone read::status::StatusRequest => read::status::StatusReport, read::status::status;

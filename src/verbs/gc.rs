@@ -139,7 +139,9 @@ fn unknown(ctx: &Ctx) -> Result<Vec<Leftover>> {
     let mut left = Vec::new();
     for run in entries(&home) {
         let is_log = |path: &PathBuf| path.to_str().is_some_and(|name| name.ends_with(LANDING_LOGS));
-        for path in entries(&run).into_iter().filter(|path| path.is_dir() && !known.contains(path) && !is_log(path)) {
+        let is_draft = |path: &PathBuf| known.iter().any(|tree| tree::drafts(tree) == *path);
+        let is_unknown = |path: &PathBuf| path.is_dir() && !known.contains(path) && !is_log(path) && !is_draft(path);
+        for path in entries(&run).into_iter().filter(is_unknown) {
             let bytes = files::room(&path).0;
             let stays = Some("nothing tells whose it is; look, and remove it yourself".to_owned());
             left.push(Leftover { path, what: "folder among the work trees".to_owned(), bytes, stays });

@@ -24,6 +24,7 @@ pub mod process;
 pub mod proposal;
 pub mod quickstart;
 pub mod read;
+pub mod repo;
 pub mod request;
 pub mod resource;
 pub mod review;

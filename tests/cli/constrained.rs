@@ -144,3 +144,102 @@ fn a_session_that_is_not_constrained_stays_a_lane() {
     let hand = repo.register("operator", "hand");
     repo.run(&mut of_operator(&repo, &hand.session, &["run", "pause"])).refused(7, "capability_denied");
 }
+
+/// A whole session of a constrained operator: what it may and what it may not, in one run.
+const FIX: &str = r#"
+    operator_mode = "constrained"
+    [lanes.hand]
+    mode = "human"
+    [[jobs]]
+    id = "fix"
+    role = "owner"
+    lane = "hand"
+    writes = ["src/"]
+    verify = "grep -q fixed src/main.txt"
+"#;
+
+/// The operator's side, as a program would type it; the escape comes from a person meanwhile.
+const OPERATOR: &str = r#"
+    set -u
+    says() { "$@" > /dev/null 2>> "$TMPDIR/said"; echo "$? $*"; }
+    striatum work claim --json > "$TMPDIR/claim"
+    export STRIATUM_FENCE=$(sed 's/.*"fence":\([0-9]*\).*/\1/' "$TMPDIR/claim")
+    echo fixed > "$TMPDIR/new"
+    says striatum repo write --path src/main.txt --content-file "$TMPDIR/new"
+    says striatum repo write --path README.md --content-file "$TMPDIR/new"
+    says striatum process run -- grep -q fixed src/main.txt
+    says striatum process run -- touch src/made
+    until striatum process run -- touch src/made 2> /dev/null; do sleep 0.05; done
+    says striatum process run -- touch src/made
+    says striatum work complete --summary fixed
+    cat "$TMPDIR/said" >&2
+"#;
+
+fn fixture() -> TestRepo {
+    let repo = TestRepo::with_code();
+    repo.workflow("w", FIX);
+    repo.start("w");
+    repo
+}
+
+/// Runs the operator's side, lets the one act pass once, and looks at what came of it.
+#[track_caller]
+fn operated(repo: &TestRepo, command: Command) {
+    let running = repo.spawn_command(command);
+    running.wait_for_line("7 striatum process run -- touch src/made");
+    escape(repo, "process.run", "touch src/made", &["--job", "fix"]);
+    let ended = running.wait().ok();
+    let steps: Vec<&str> = ended.stdout.lines().map(|line| line.split(" --content").next().unwrap()).collect();
+    assert_eq!(
+        steps,
+        [
+            "0 striatum repo write --path src/main.txt",
+            "6 striatum repo write --path README.md",
+            "0 striatum process run -- grep -q fixed src/main.txt",
+            "7 striatum process run -- touch src/made",
+            "7 striatum process run -- touch src/made",
+            "0 striatum work complete --summary fixed",
+        ],
+        "{ended}\n{}",
+        repo.told()
+    );
+    assert!(ended.stderr.contains("path_outside_scope: README.md"), "{ended}");
+    assert_eq!(repo.on_branch("w-1", "src/main.txt"), "fixed");
+    assert_eq!(repo.said(&["ls-tree", "-r", "--name-only", "striatum/w-1", "src/made"]), "src/made");
+    assert_eq!(repo.on_branch("w-1", "README.md"), "read me");
+    let rows = repo.rows("SELECT class, state, exit_code FROM execution WHERE kind = 'process'");
+    assert_eq!(rows, ["test exited 0", "d1 exited 0"]);
+    assert_eq!(
+        repo.story(&["repo.", "decision."]),
+        ["repo.written fix", "decision.recorded fix", "decision.used fix"],
+        "{}",
+        repo.told()
+    );
+    repo.striatum(&["audit", "verify", "--run-id", "w-1"]).ok();
+    repo.check_cleared("w-1");
+    repo.check_untouched();
+}
+
+#[test]
+fn a_constrained_operator_works_from_end_to_end() {
+    let repo = fixture();
+    let hand = repo.register_with(&["--role", "owner", "--lane", "hand", "--constrained"]);
+    let own = tempfile::tempdir().unwrap();
+    let bin = own.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(crate::support::STRIATUM, bin.join("striatum")).unwrap();
+    let mut command = repo.command_of("sh", &["-c", OPERATOR]);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("TMPDIR", own.path());
+    command.env("STRIATUM_SESSION", &hand.session).env("STRIATUM_TOKEN_FILE", &hand.token_file);
+    operated(&repo, command);
+}
+
+#[test]
+fn a_constrained_operator_works_from_end_to_end_inside_the_sandbox() {
+    if !striatum::os::sandbox::is_supported() {
+        return;
+    }
+    let repo = fixture();
+    operated(&repo, repo.command(&["operator", "exec", "--role", "owner", "--", "sh", "-c", OPERATOR]));
+}

@@ -55,6 +55,12 @@ const LINES: &[&str] = &[
     "doctor",
     "audit verify",
     "gate list",
+    "decision record --outcome rejected --title no --run-id w-1",
+    "decision list --run-id w-1",
+    "process run --session-id s99 -- true",
+    "repo write --session-id s99 --path src/x",
+    "repo patch-preview --session-id s99",
+    "repo patch-apply --session-id s99 --token x",
     "gate show g9",
     "gate approve g9 --as-person",
     "gate reject g9 --as-person",
@@ -95,7 +101,12 @@ const LINES: &[&str] = &[
 ];
 
 /// Verbs of the table that are typed by another word.
-const TYPED: [(&str, &str); 2] = [("work_answer", "work_complete"), ("trust_show", "trust_--show")];
+const TYPED: [(&str, &str); 4] = [
+    ("work_answer", "work_complete"),
+    ("trust_show", "trust_--show"),
+    ("process_begin", "process_run"),
+    ("process_mark", "process_run"),
+];
 
 /// A hook that calls every verb, first as git lets it, then poisoned, and writes down what it saw.
 fn hook_with_every_verb(repo: &TestRepo, log: &Path) {

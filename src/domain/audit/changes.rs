@@ -1,11 +1,16 @@
 //! Rules about seals and what they sealed: answers, verifications, commits, and the run's branch.
 
-use super::evidence::{AttemptFacts, ChangeFacts, CommitFacts, Commits, Evidence};
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::evidence::{AttemptFacts, ChangeFacts, CommitFacts, Commits, Evidence, Told};
 use super::{Looked, Violation};
 use crate::domain::change::{refused, short};
-use crate::domain::event::sha256_hex;
+use crate::domain::event::{EventType, sha256_hex};
 use crate::domain::frozen::JobType;
 use crate::domain::job::Outcome;
+use crate::domain::path::shown as shown_path;
 use crate::domain::scope::Scope;
 use crate::domain::session::{ChangeState, ExecutionState};
 use crate::domain::trailer;
@@ -176,6 +181,19 @@ pub fn pinned(evidence: &Evidence) -> Looked {
     Ok(found)
 }
 
+/// Paths that an escape let into a job's tree.
+fn let_in(evidence: &Evidence, job: &str) -> BTreeSet<String> {
+    let is_write = |told: &&Told| told.is(EventType::RepoWritten) || told.is(EventType::RepoPatched);
+    let of_job = evidence.events.iter().filter(is_write).filter(|told| told.job_name() == job);
+    let escaped = of_job.filter(|told| told.text("decision").is_some());
+    let files = |told: &Told| match told.body.get("files").and_then(Value::as_array) {
+        Some(files) => files.clone(),
+        None => vec![told.body.clone()],
+    };
+    let path = |file: Value| file.get("path").and_then(Value::as_str).map(str::to_owned);
+    escaped.flat_map(files).filter_map(path).collect()
+}
+
 /// The change as git lists it, judged against the frozen scope once more.
 pub fn scoped(evidence: &Evidence) -> Looked {
     let mut found = Vec::new();
@@ -187,8 +205,10 @@ pub fn scoped(evidence: &Evidence) -> Looked {
             unseen = Some(format!("what {} changed can't be listed", named(&change.job, change.attempt)));
             continue;
         };
+        let let_in = let_in(evidence, &change.job);
         let outside = refused(&scope, differs);
-        found.extend(outside.iter().map(|one| Violation::of(named(&change.job, change.attempt), one.to_string())));
+        let outside = outside.iter().filter(|one| !let_in.contains(&shown_path(&one.path)));
+        found.extend(outside.map(|one| Violation::of(named(&change.job, change.attempt), one.to_string())));
     }
     match unseen {
         Some(why) if found.is_empty() => Err(why),

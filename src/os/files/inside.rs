@@ -36,6 +36,12 @@ pub enum Refusal {
         /// The path as it was named.
         path: PathBuf,
     },
+    /// A file that other names reach too.
+    #[error("{} has other names", path.display())]
+    Linked {
+        /// The path as it was named.
+        path: PathBuf,
+    },
     /// Above the limit.
     #[error("{} has {bytes} bytes or more, {limit} are allowed", path.display())]
     TooLarge {
@@ -92,7 +98,7 @@ pub fn open_inside(base: &Path, path: &Path, limit: u64) -> Result<Opened, Refus
 }
 
 /// Whether every part between slashes is a name.
-fn is_plain(path: &Path) -> bool {
+pub(super) fn is_plain(path: &Path) -> bool {
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0);
     path.as_os_str().as_bytes().split(|byte| *byte == b'/').all(is_name)
 }
@@ -103,7 +109,7 @@ fn last_step() -> OFlags {
 }
 
 #[cfg(target_os = "linux")]
-fn walk(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(super) fn walk(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     use rustix::fs::{ResolveFlags, openat2};
     let rule = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     for _ in 0..64 {
@@ -119,7 +125,7 @@ fn walk(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn walk(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(super) fn walk(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     walk_by_steps(folder, path)
 }
 
@@ -136,7 +142,7 @@ fn walk_by_steps(folder: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     openat(&here, *last, last_step(), Mode::empty())
 }
 
-fn name(error: Errno, path: &Path) -> Refusal {
+pub(super) fn name(error: Errno, path: &Path) -> Refusal {
     let path = path.to_owned();
     match error {
         Errno::LOOP | Errno::MLINK => Refusal::Symlink { path },
@@ -163,6 +169,7 @@ mod tests {
             Err(Refusal::Traversal { .. }) => "traversal",
             Err(Refusal::Symlink { .. }) => "symlink",
             Err(Refusal::NotRegular { .. }) => "not regular",
+            Err(Refusal::Linked { .. }) => "linked",
             Err(Refusal::TooLarge { .. }) => "too large",
             Err(Refusal::Missing { .. }) => "missing",
             Err(Refusal::Fault(_)) => "fault",

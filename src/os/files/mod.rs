@@ -3,6 +3,7 @@
 //!
 //! It does not know what a file means.
 
+mod beneath;
 mod inside;
 mod log;
 mod rewrite;
@@ -11,6 +12,7 @@ mod size;
 mod text;
 mod within;
 
+pub use beneath::{Beneath, Standing, draft};
 pub use inside::{Opened, Refusal, open_inside};
 pub use log::{BoundedLog, LogState};
 pub use rewrite::{place_program, rewrite};

@@ -10,6 +10,7 @@ use crate::domain::frozen::TreeKind;
 use crate::domain::scope::{self, Scope, Violation};
 use crate::error::{Code, Error, Result};
 use crate::os::git::Git;
+use crate::verbs::repo::escaped;
 use crate::verbs::settle::changes;
 use crate::verbs::{Ctx, tree};
 
@@ -48,6 +49,7 @@ fn contents(ctx: &Ctx, here: &Here) -> Result<Judged> {
         Ok(listed) => {
             let all = || Ok(git.paths_of(&listed.tree)?);
             let refused = changes::refused(&here.job.spec, &here.folder, &listed.changes, all)?;
+            let refused = escaped::without(ctx, &here.job, &here.folder, refused)?;
             Ok(Judged::of(listed.changes.len(), &refused))
         }
     }
@@ -82,6 +84,7 @@ pub fn staged(ctx: &Ctx, here: &Here, committing: &Committing) -> Result<Judged>
     let git = committing.index_of(&git).map(|index| git.with_index(index)).unwrap_or(git);
     let (_, changes) = changes::apart(&here.run.spec, git.staged(&here.tree.base)?)?;
     let refused = changes::refused(&here.job.spec, &here.folder, &changes, || Ok(git.indexed()?))?;
+    let refused = escaped::without(ctx, &here.job, &here.folder, refused)?;
     Ok(Judged::of(changes.len(), &refused))
 }
 

@@ -106,6 +106,7 @@ fn clone_text(refusal: &Refusal) -> Refusal {
         Refusal::Traversal { .. } | Refusal::Fault(_) => Refusal::Traversal { path },
         Refusal::Symlink { .. } => Refusal::Symlink { path },
         Refusal::NotRegular { .. } => Refusal::NotRegular { path },
+        Refusal::Linked { .. } => Refusal::Linked { path },
         Refusal::TooLarge { bytes, limit, .. } => Refusal::TooLarge { path, bytes: *bytes, limit: *limit },
         Refusal::Missing { .. } => Refusal::Missing { path },
     }

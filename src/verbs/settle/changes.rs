@@ -12,6 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::os::git::{Git, Unlistable};
 use crate::store;
 use crate::store::tree::Tree;
+use crate::verbs::repo::{self, escaped};
 use crate::verbs::work::hold::Hold;
 use crate::verbs::{Ctx, tree};
 
@@ -51,6 +52,7 @@ pub fn look(ctx: &Ctx, hold: &Hold) -> Result<Look> {
         let what = format!("{}: {} is gone", Violation::WorktreeRequired.word(), folder.display());
         return Ok(Look::Refused(vec![what]));
     }
+    repo::put_right(ctx, &tree)?;
     let rule = hold.run.spec.tree.foreign_write;
     let around = tree::guard::trespasses(ctx, &tree::repository(ctx)?, &tree, rule)?;
     if around.obeyed {
@@ -115,7 +117,9 @@ fn without(git: &Git, base: &str, droppings: &[Change]) -> Result<String> {
 /// Every change that is refused.
 fn judge(ctx: &Ctx, hold: &Hold, tree: &Tree, listed: &Listed) -> Result<Vec<Refused>> {
     let all = || Ok(tree::git(ctx, tree)?.paths_of(&listed.tree)?);
-    refused(&hold.job.spec, &tree::folder(ctx, tree), &listed.changes, all)
+    let folder = tree::folder(ctx, tree);
+    let refused = refused(&hold.job.spec, &folder, &listed.changes, all)?;
+    escaped::without(ctx, &hold.job, &folder, refused)
 }
 
 /// Every change that a job's scope refuses; `all` tells every path that there would be.

@@ -75,10 +75,20 @@ pub fn is_there(folder: &Path) -> bool {
     folder.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
+/// The end of the name of a folder for drafts.
+pub const DRAFTS: &str = ".drafts";
+
 /// The index that only the seal writes; it lies beside the tree, out of what the agent works in.
 pub fn index(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(".index");
+    PathBuf::from(name)
+}
+
+/// Where changes of a tree are prepared that are put in place by rename: beside it, on the same file system.
+pub fn drafts(folder: &Path) -> PathBuf {
+    let mut name = folder.as_os_str().to_owned();
+    name.push(DRAFTS);
     PathBuf::from(name)
 }
 

@@ -199,7 +199,9 @@ fn clear(ctx: &Ctx, tree: &Tree, job: &Job, why: &str) -> Result<()> {
 
 /// The outcome: a tree is gone, and so is its index.
 fn gone(ctx: &Ctx, tree: &Tree, job: &Job, reason: Option<&str>) -> Result<()> {
-    let _ = std::fs::remove_file(super::index(&super::folder(ctx, tree)));
+    let folder = super::folder(ctx, tree);
+    let _ = std::fs::remove_file(super::index(&folder));
+    let _ = std::fs::remove_dir_all(super::drafts(&folder));
     ctx.write("tree", |tx| {
         store::tree::set_state(tx, tree.id, TreeState::Removed, reason)?;
         tell(tx, EventType::TreeRemoved, job, &json!({"attempt": tree.attempt, "path": tree.path, "why": reason}))
