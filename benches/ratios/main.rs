@@ -14,6 +14,7 @@ mod idle;
 mod machine;
 mod measure;
 mod memory;
+mod repo;
 mod short;
 mod table;
 mod tree;
@@ -83,7 +84,7 @@ fn compare(plan: &Plan) -> Outcome<()> {
     println!("{}", machine::describe(&trial::base()));
     println!("medians of {} round(s); synchronous=FULL on both sides\n", plan.rounds);
     let mut table = Table::default();
-    let cases: [(&[&str], Case); 7] = [
+    let cases: [(&[&str], Case); 8] = [
         (&["G1", "G2", "G4", "G14"], short::compare),
         (&["G3"], hook::compare),
         (&["G6"], claim::compare),
@@ -91,6 +92,7 @@ fn compare(plan: &Plan) -> Outcome<()> {
         (&["G12"], idle::compare),
         (&["G14"], memory::compare),
         (&["TREE"], tree::compare),
+        (&["REPO"], repo::compare),
     ];
     for (aims, case) in cases {
         if !aims.iter().any(|aim| plan.wants(aim)) {

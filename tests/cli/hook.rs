@@ -110,7 +110,7 @@ fn names_of_every_kind_are_refused_by_their_bytes() {
         (b"-dash", "-dash"),
         ("日本語".as_bytes(), "日本語"),
         ("caf\u{e9}".as_bytes(), "caf\u{e9}"),
-        ("cafe\u{301}".as_bytes(), "cafe\u{301}"),
+        ("the\u{301}".as_bytes(), "the\u{301}"),
         (b"bytes\xff\xfe", r#""bytes\377\376""#),
     ];
     for (name, _) in names {

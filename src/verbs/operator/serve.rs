@@ -126,16 +126,17 @@ impl Parent<'_> {
     }
 
     fn run(&self, stream: &UnixStream, running: usize) -> Result<u8> {
+        // All of it is read first: who is refused before its words were read would hear of a broken connection only.
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(Duration::from_millis(WIRE_MS)))?;
+        let files = handover::receive(stream)?;
+        let line = socket::read_line(stream, WIRE_MS)?;
         if !self.is_of_program(stream) {
             return Err(Error::new(Code::CapabilityDenied, "this socket serves one program and what it starts"));
         }
         if running >= MOST {
             return Err(Error::new(Code::TooLarge, format!("{MOST} verbs run already")));
         }
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(Duration::from_millis(WIRE_MS)))?;
-        let files = handover::receive(stream)?;
-        let line = socket::read_line(stream, WIRE_MS)?;
         let ask: Ask = serde_json::from_slice(&line)
             .map_err(|error| Error::new(Code::Usage, format!("the request is none: {error}")))?;
         may_ask(&ask.words)?;
