@@ -44,13 +44,22 @@ impl Git {
     /// # Errors
     /// git is missing or failed, or another repository or something that is no file lies in the tree.
     pub fn snapshot(&self) -> Result<String, Unlistable> {
+        self.take_all()?;
+        Ok(self.write_tree()?)
+    }
+
+    /// Writes what the work tree holds into the index, files that are ignored and not tracked left out.
+    ///
+    /// # Errors
+    /// As [`Git::snapshot`].
+    pub fn take_all(&self) -> Result<(), Unlistable> {
         if let Some(index) = &self.index {
             super::wait_for(index);
         }
         let args = ["-c", "core.safecrlf=false", "add", "--all", "--sparse", "--", ":/"];
         let output = self.run(&args)?;
         if output.status.success() {
-            return Ok(self.write_tree()?);
+            return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
         if let Some(path) = embedded(&said).or_else(|| self.embedded_tree()) {

@@ -32,7 +32,14 @@ pub struct Baseline {
     pub settings: BTreeMap<String, String>,
     /// Hooks and attributes of the repository: file name to a trace.
     pub obeyed: BTreeMap<String, (u64, i64, u64)>,
+    /// Traces of the files that the settings were read from; none where one of them names others.
+    #[serde(default)]
+    pub read_from: Option<Vec<Traced>>,
 }
+
+/// A file of settings: size, changes of content and of anything (nanoseconds; nobody can set the latter), inode. None when
+/// it is not there.
+type Traced = Option<(u64, i64, i64, u64)>;
 
 impl Baseline {
     /// What git obeys and differs in a later look, as paths to show.
@@ -106,12 +113,18 @@ impl Git {
     /// # Errors
     /// git is missing, or failed.
     pub fn baseline(&self, without: &str) -> Result<Baseline, GitError> {
-        let mut baseline = self.rules()?;
+        self.with_checkout(self.rules()?, without)
+    }
+
+    /// The same, when the rules are known already.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn with_checkout(&self, mut rules: Baseline, without: &str) -> Result<Baseline, GitError> {
         if self.work_tree.is_some() {
-            baseline.head = self.head()?;
-            baseline.dirt = self.dirt(without)?;
+            (rules.head, rules.dirt) = self.checkout(without)?;
         }
-        Ok(baseline)
+        Ok(rules)
     }
 
     /// The part of it that git obeys; reading it runs nothing that it names.
@@ -119,7 +132,28 @@ impl Git {
     /// # Errors
     /// git is missing, or failed.
     pub fn rules(&self) -> Result<Baseline, GitError> {
-        Ok(Baseline { settings: self.settings()?, obeyed: self.obeyed(), ..Baseline::default() })
+        // Before they are read: a change in between makes the traces old, and the next look reads again.
+        let traced = self.traced();
+        let settings = self.settings()?;
+        let has_others = settings.keys().any(|key| key.starts_with("include"));
+        let read_from = (!has_others).then_some(traced);
+        Ok(Baseline { settings, obeyed: self.obeyed(), read_from, ..Baseline::default() })
+    }
+
+    /// The same, compared with an earlier look: files of settings that nobody touched say what they said.
+    ///
+    /// # Errors
+    /// git is missing, or failed.
+    pub fn rules_since(&self, before: &Baseline) -> Result<Baseline, GitError> {
+        if before.read_from.is_none() || before.read_from != Some(self.traced()) {
+            return self.rules();
+        }
+        let (settings, read_from) = (before.settings.clone(), before.read_from.clone());
+        Ok(Baseline { settings, obeyed: self.obeyed(), read_from, ..Baseline::default() })
+    }
+
+    fn traced(&self) -> Vec<Traced> {
+        ["config", "config.worktree"].iter().map(|name| traced(&self.git_dir.join(name))).collect()
     }
 
     /// Every path of the work tree that differs from what is checked out, ignored ones aside.
@@ -134,11 +168,13 @@ impl Git {
         Ok(entries.map(|entry| path(entry.get(3..).unwrap_or_default())).collect())
     }
 
-    fn dirt(&self, without: &str) -> Result<BTreeMap<String, Dirt>, GitError> {
+    /// The commit that is checked out, and every path that differs from it.
+    fn checkout(&self, without: &str) -> Result<(Option<String>, BTreeMap<String, Dirt>), GitError> {
         let exclude = format!(":(top,exclude,literal){without}");
         let listed = self.ask(&[
             "status",
-            "--porcelain=v1",
+            "--porcelain=v2",
+            "--branch",
             "-z",
             "--untracked-files=all",
             "--no-renames",
@@ -148,16 +184,18 @@ impl Git {
             &exclude,
         ])?;
         let top = self.work_tree.clone().unwrap_or_default();
-        let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
-        Ok(entries
-            .map(|entry| {
-                let (status, name) = entry.split_at(3);
+        let mut head = None;
+        let mut dirt = BTreeMap::new();
+        for entry in listed.split(|byte| *byte == 0) {
+            if let Some(commit) = entry.strip_prefix(b"# branch.oid ") {
+                head = Some(String::from_utf8_lossy(commit).into_owned()).filter(|commit| commit != "(initial)");
+            } else if let Some((status, name)) = differs(entry) {
                 let name = path(name);
-                let dirt =
-                    Dirt { status: String::from_utf8_lossy(status).trim().to_owned(), trace: trace(&top.join(&name)) };
-                (name.to_string_lossy().into_owned(), dirt)
-            })
-            .collect())
+                let trace = trace(&top.join(&name));
+                dirt.insert(name.to_string_lossy().into_owned(), Dirt { status, trace });
+            }
+        }
+        Ok((head, dirt))
     }
 
     /// The repository's settings by key, with what they include and those of its main work tree; those of branches are
@@ -200,6 +238,27 @@ impl Git {
         }
         found
     }
+}
+
+/// The letters and the path of an entry of `status --porcelain=v2`.
+fn differs(entry: &[u8]) -> Option<(String, &[u8])> {
+    // Fields before the path: of a changed path, of one in conflict, of one that is not tracked.
+    let before = match entry.first()? {
+        b'1' => 8,
+        b'u' => 10,
+        b'?' => return Some(("?".to_owned(), entry.get(2..)?)),
+        _ => return None,
+    };
+    let mut fields = entry.splitn(before + 1, |byte| *byte == b' ');
+    let letters = String::from_utf8_lossy(fields.nth(1)?).replace('.', "");
+    Some((letters, fields.last()?))
+}
+
+fn traced(path: &Path) -> Traced {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    let ns = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    let (modified, changed) = (ns(found.mtime(), found.mtime_nsec()), ns(found.ctime(), found.ctime_nsec()));
+    Some((found.len(), modified, changed, found.ino()))
 }
 
 fn trace(path: &Path) -> Option<(u64, i64, u64)> {

@@ -44,13 +44,12 @@ pub fn everything(ctx: &Ctx, here: &Here) -> Result<Judged> {
 fn contents(ctx: &Ctx, here: &Here) -> Result<Judged> {
     let aside = tree::aside(ctx, &here.tree)?;
     let git = &aside.git;
-    match changes::list_by(git, &here.run.spec, &here.tree.base)? {
+    match changes::differences(git, &here.run.spec, &here.tree.base)? {
         Err(embedded) => Ok(Judged::of(1, &[embedded])),
         Ok(listed) => {
-            let all = || Ok(git.paths_of(&listed.tree)?);
-            let refused = changes::refused(&here.job.spec, &here.folder, &listed.changes, all)?;
+            let refused = changes::refused(&here.job.spec, &here.folder, &listed, || Ok(git.indexed()?))?;
             let refused = escaped::without(ctx, &here.job, &here.folder, refused)?;
-            Ok(Judged::of(listed.changes.len(), &refused))
+            Ok(Judged::of(listed.len(), &refused))
         }
     }
 }

@@ -88,16 +88,32 @@ pub fn list(ctx: &Ctx, hold: &Hold, tree: &Tree) -> Result<std::result::Result<L
 }
 
 /// The same by an index of the caller's own, which it may change.
-pub fn list_by(git: &Git, run: &RunSpec, base: &str) -> Result<std::result::Result<Listed, Refused>> {
-    let held = match git.snapshot() {
+fn list_by(git: &Git, run: &RunSpec, base: &str) -> Result<std::result::Result<Listed, Refused>> {
+    let held = match taken(git.snapshot())? {
         Ok(held) => held,
-        Err(Unlistable::Embedded { path }) => return Ok(Err(Refused { path, why: Violation::SubmoduleRefused })),
-        Err(Unlistable::Unreadable { path }) => return Ok(Err(Refused { path, why: Violation::ModeRefused })),
-        Err(Unlistable::Git(error)) => return Err(error.into()),
+        Err(refused) => return Ok(Err(refused)),
     };
     let (droppings, changes) = apart(run, git.changes(base, &held)?)?;
     let held = if droppings.is_empty() { held } else { without(git, base, &droppings)? };
     Ok(Ok(Listed { base: base.to_owned(), tree: held, changes }))
+}
+
+/// What differs, without a tree of it: for a look that seals nothing. The index is the caller's own.
+pub fn differences(git: &Git, run: &RunSpec, base: &str) -> Result<std::result::Result<Vec<Change>, Refused>> {
+    match taken(git.take_all())? {
+        Ok(()) => Ok(Ok(apart(run, git.staged(base)?)?.1)),
+        Err(refused) => Ok(Err(refused)),
+    }
+}
+
+/// What could be taken in, or what can't be.
+fn taken<T>(took: std::result::Result<T, Unlistable>) -> Result<std::result::Result<T, Refused>> {
+    match took {
+        Ok(taken) => Ok(Ok(taken)),
+        Err(Unlistable::Embedded { path }) => Ok(Err(Refused { path, why: Violation::SubmoduleRefused })),
+        Err(Unlistable::Unreadable { path }) => Ok(Err(Refused { path, why: Violation::ModeRefused })),
+        Err(Unlistable::Git(error)) => Err(error.into()),
+    }
 }
 
 /// Droppings, which are not sealed, and everything else.

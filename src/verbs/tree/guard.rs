@@ -38,13 +38,14 @@ pub struct Trespasses {
 pub fn trespasses(ctx: &Ctx, git: &Git, tree: &Tree, rule: ForeignWrite) -> Result<Trespasses> {
     let Some(before) = tree.baseline.clone() else { return Ok(Trespasses::default()) };
     let before: Baseline = serde_json::from_value(before)?;
-    let rules = before.other_rules(&git.rules()?);
+    let now = git.rules_since(&before)?;
+    let rules = before.other_rules(&now);
     if !rules.is_empty() {
         // Nothing more is asked of git: it would obey them.
         let refused = rules.into_iter().map(|what| format!("{}: {what}", Violation::ProtectedPath.word())).collect();
         return Ok(Trespasses { refused, obeyed: true, told: Vec::new() });
     }
-    let later = git.baseline(FOLDER)?;
+    let later = git.with_checkout(now, FOLDER)?;
     let mut paths = before.other_paths(&later);
     paths.extend(committed(ctx, git, &before, &later)?);
     if rule == ForeignWrite::Tell {
@@ -69,7 +70,7 @@ fn committed(ctx: &Ctx, git: &Git, before: &Baseline, later: &Baseline) -> Resul
 pub fn must_have_its_filters(git: &Git, tree: &Tree) -> Result<()> {
     let Some(before) = tree.baseline.clone() else { return Ok(()) };
     let before: Baseline = serde_json::from_value(before)?;
-    if before.has_other_filters(&git.rules()?) {
+    if before.has_other_filters(&git.rules_since(&before)?) {
         return Err(Error::new(Code::Git, "filters in git's settings have changed since its attempt began"));
     }
     Ok(())
@@ -79,7 +80,7 @@ pub fn must_have_its_filters(git: &Git, tree: &Tree) -> Result<()> {
 pub fn changed_rules(ctx: &Ctx, git: &Git, tree: &Tree) -> Result<Option<String>> {
     let Some(before) = tree.baseline.clone() else { return Ok(None) };
     let before: Baseline = serde_json::from_value(before)?;
-    let rules = before.other_rules(&git.rules()?);
+    let rules = before.other_rules(&git.rules_since(&before)?);
     if rules.is_empty() {
         return Ok(None);
     }
