@@ -8,6 +8,8 @@ mod support;
 mod agreement;
 #[path = "cli/answer.rs"]
 mod answer;
+#[path = "cli/attacks.rs"]
+mod attacks;
 #[path = "cli/audit.rs"]
 mod audit;
 #[path = "cli/await_work.rs"]
