@@ -56,8 +56,14 @@ pub fn follow(page: &str) {
 }
 
 /// What a person types at a terminal, which a test has not.
-const PERSONS: &[&str] =
-    &["striatum trust", "striatum gate approve", "striatum answer", "striatum take", "striatum give"];
+const PERSONS: &[&str] = &[
+    "striatum trust",
+    "striatum gate approve",
+    "striatum answer",
+    "striatum take",
+    "striatum give",
+    "striatum decision",
+];
 
 /// Types a command where the one before it ended. `cargo run` stands for the binary that is built already.
 fn type_in(world: &World, step: &Step) -> Ended {

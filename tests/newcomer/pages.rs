@@ -94,6 +94,11 @@ fn runs_are_stopped_and_resumed_as_told() {
 }
 
 #[test]
+fn a_constrained_operator_works_as_told() {
+    follow("docs/constrained.md");
+}
+
+#[test]
 fn trust_is_asked_for_as_told() {
     follow("docs/trust.md");
 }
