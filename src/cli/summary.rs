@@ -134,8 +134,8 @@ pub fn brief(run: &RunSummary) -> String {
         text.push_str(&format!(", {flag}"));
     }
     text.push_str(&format!("{}\n", run.elapsed_ms.map_or(String::new(), |ms| format!(", {}", took(ms)))));
-    if run.constrained {
-        text.push_str(&format!("  constrained: the operator acts through mediated verbs ({})\n", run.enforcement));
+    if let Some(held) = &run.operator_enforcement {
+        text.push_str(&format!("  constrained: the operator acts through mediated verbs ({held})\n"));
     }
     let states: Vec<String> = run.by_state.iter().map(|(state, count)| format!("{count} {state}")).collect();
     text.push_str(&format!("  jobs: {} of {} settled ({})\n", run.settled, run.jobs, states.join(", ")));

@@ -123,10 +123,11 @@ fn line(value: &Value) -> Option<String> {
 }
 
 /// Whether a command line is one plain call of this program: nothing in it means anything to a shell but quotes, and
-/// nothing in quotes does.
+/// nothing in quotes does. It may bring its input along, as a text that ends with a quoted word.
 pub fn is_own_command(line: &str) -> bool {
+    let line = without_input(line.trim());
     let mut quote = None;
-    for letter in line.trim().chars() {
+    for letter in line.chars() {
         match (quote, letter) {
             (Some(open), letter) if open == letter => quote = None,
             (Some('"'), '$' | '`' | '\\' | '!') => return false,
@@ -137,6 +138,19 @@ pub fn is_own_command(line: &str) -> bool {
         }
     }
     quote.is_none() && line.split_whitespace().next() == Some("striatum")
+}
+
+/// A command without the input that it brings along (`<<'EOF'`, then the text, then `EOF`), which a shell takes as it is.
+fn without_input(line: &str) -> &str {
+    let Some((command, text)) = line.split_once('\n') else { return line };
+    let Some((before, word)) = command.rsplit_once("<<") else { return line };
+    let quoted = ['\'', '"'].iter().find_map(|quote| word.trim().strip_prefix(*quote)?.strip_suffix(*quote));
+    let Some(word) = quoted.filter(|word| !word.is_empty() && word.chars().all(char::is_alphanumeric)) else {
+        return line;
+    };
+    // The first line that is the word ends the text, and what follows would be a command.
+    let ends = text.lines().position(|line| line == word);
+    if ends.is_some_and(|at| at + 1 == text.lines().count()) { before } else { line }
 }
 
 /// The paths that a patch in Codex's words names.
@@ -178,9 +192,14 @@ mod tests {
 
     #[test]
     fn one_plain_call_of_this_program_is_told_from_what_a_shell_makes_more_of() {
-        for line in
-            ["striatum status", " striatum answer a 'b; c' ", "striatum decision record --title \"a (b)\"", "striatum"]
-        {
+        for line in [
+            "striatum status",
+            " striatum answer a 'b; c' ",
+            "striatum decision record --title \"a (b)\"",
+            "striatum",
+            "striatum repo write --path a <<'EOF'\nany $(thing); `here`\nEOF",
+            "striatum repo write --path a << \"END\"\n\nEND\n",
+        ] {
             assert!(is_own_command(line), "{line}");
         }
         for line in [
@@ -192,6 +211,11 @@ mod tests {
             "striatum answer \"$(rm a)\"",
             "striatum answer `rm a`",
             "striatum answer 'a",
+            "striatum repo write --path a <<EOF\n$(rm a)\nEOF",
+            "striatum repo write --path a <<'EOF'\nx\nEOF\nrm a",
+            "striatum repo write --path a <<'EOF'\nEOF\nrm a\nEOF",
+            "striatum repo write <<'EOF' > b\nEOF",
+            "striatum repo write <<''\nrm a\n",
             "X=1 striatum status",
             "./striatum status",
             "strIatum status",

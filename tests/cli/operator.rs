@@ -231,7 +231,9 @@ fn a_strangers_connection_is_refused() {
 fn folders_of_the_repository_can_not_be_opened() {
     let repo = started();
     let root = repo.path();
-    for path in [root.to_str().unwrap(), root.parent().unwrap().to_str().unwrap(), "relative", "~/", "@nothing"] {
+    for path in
+        [root.to_str().unwrap(), root.parent().unwrap().to_str().unwrap(), "relative", "~/", "@nothing", "~/not-there"]
+    {
         let refused = repo.json(&["operator", "exec", "--write-path", path, "--", "true"]);
         assert_eq!(refused.code, 2, "{path}\n{refused}");
     }

@@ -30,15 +30,15 @@ pub fn pre_tool_use(
             call.tool
         )),
         Does::WritesUnknown => Said::refuse(format!(
-            "striatum: {} is refused: this session is constrained, and it does not say what it writes\nuse `striatum repo \
-             write --path PATH` or `striatum repo patch-preview`\n",
-            call.tool
+            "striatum: {} is refused: this session is constrained, and it does not say what it writes\n{}",
+            call.tool,
+            instead(lane)
         )),
         Does::Writes(paths) => {
             let folder = call.cwd.as_ref().unwrap_or(&lane.cwd);
             let others: Vec<PathBuf> =
                 paths.iter().map(|path| folder.join(path)).filter(|path| !is_scratch(lane, path)).collect();
-            if others.is_empty() { Said::default() } else { refuse(&call.tool, folder, &others, scope) }
+            if others.is_empty() { Said::default() } else { refuse(lane, &call.tool, &others, scope) }
         }
     }
 }
@@ -48,16 +48,26 @@ fn is_scratch(lane: &Lane, path: &Path) -> bool {
     lane.scratch.as_ref().is_some_and(|folder| is_below(path, folder))
 }
 
+/// What to use instead of a tool that writes.
+fn instead(lane: &Lane) -> String {
+    let own =
+        lane.scratch.as_ref().map_or(String::new(), |folder| format!("; a draft may lie in {}", folder.display()));
+    format!(
+        "use `striatum repo write --path PATH <<'EOF'` with the content behind it, or `--content-file FILE`, or `striatum \
+         repo patch-preview`{own}\n"
+    )
+}
+
 fn refuse(
+    lane: &Lane,
     tool: &str,
-    folder: &Path,
     paths: &[PathBuf],
     scope: &mut dyn FnMut(&ScopeRequest) -> Result<ScopeReport>,
 ) -> Said {
     let mut text = format!("striatum: {tool} is refused: this session is constrained\n");
     for path in paths {
         let request = ScopeRequest {
-            folder: Name::of(path.parent().unwrap_or(folder)),
+            folder: Name::of(path.parent().unwrap_or(&lane.cwd)),
             job: None,
             run: None,
             paths: vec![Name::of(path)],
@@ -73,8 +83,6 @@ fn refuse(
         };
         text.push_str(&format!("  {word}: {}\n", path.display()));
     }
-    text.push_str(
-        "use `striatum repo write --path PATH` or `striatum repo patch-preview`; its words tell what is in scope\n",
-    );
+    text.push_str(&instead(lane));
     Said::refuse(text)
 }

@@ -203,6 +203,11 @@ fn written(ctx: &Ctx, request: &ExecRequest) -> Result<Vec<PathBuf>> {
         if let Some(problem) = write_path_problem(named) {
             return Err(Error::new(Code::Usage, format!("--write-path {named} {problem}")));
         }
+        // The kernel is told of folders that are there; one that comes later would be out of reach, and nobody would know why.
+        if !named.starts_with('@') && !confinement::below_home(named).is_dir() {
+            let text = format!("--write-path {named} is no folder that is there");
+            return Err(Error::new(Code::Usage, text).hint("make it first"));
+        }
         paths.extend(adapters::folders_of(named));
     }
     let name = request.argv.first().and_then(|word| Path::new(word).file_name()?.to_str());

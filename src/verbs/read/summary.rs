@@ -19,11 +19,11 @@ use crate::error::{Next, Result};
 use crate::os::lock::{Held, probe, read_driver};
 use crate::store::run::Run;
 use crate::store::{self, Connection};
-use crate::verbs::Ctx;
 use crate::verbs::read::standing::{self, StandingAnswer};
 use crate::verbs::run::find;
 use crate::verbs::session::{self as sessions, SessionLine};
 use crate::verbs::supervise::confinement;
+use crate::verbs::{Ctx, operator};
 
 /// Most jobs, work in flight, sessions and tries in one summary.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +139,8 @@ pub struct RunSummary {
     pub enforcement: String,
     /// The operator works through mediated verbs.
     pub constrained: bool,
+    /// What holds the operator where that is so, or where a program of theirs is held: `advisory`, or the kernel.
+    pub operator_enforcement: Option<String>,
     /// No launches since.
     pub paused_at: Option<Timestamp>,
     /// Told to end since.
@@ -216,6 +218,11 @@ pub fn summary(ctx: &Ctx, request: &SummaryRequest) -> Result<SummaryReport> {
     })
 }
 
+fn operator_enforcement(is_constrained: bool) -> Option<String> {
+    let held = operator::enforcement().or_else(|| is_constrained.then_some(confinement::ADVISORY));
+    held.map(str::to_owned)
+}
+
 /// The picture of one run.
 pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<RunSummary> {
     let run = &look.run;
@@ -240,6 +247,7 @@ pub fn of(ctx: &Ctx, read: &Connection, look: &Look, extent: Extent) -> Result<R
         snapshot: store::frozen::hash(read, run.id, run.generation)?,
         enforcement: confinement::in_force(&run.spec),
         constrained: run.spec.constrained,
+        operator_enforcement: operator_enforcement(run.spec.constrained),
         paused_at: run.paused_at,
         stop_requested_at: run.stop_requested_at,
         created_at: run.created_at,
