@@ -165,9 +165,6 @@ pub fn pending_in_slot(read: &Connection, run: RunId, role: &str, lane: &str) ->
     Ok(read.prepare_cached(PENDING_IN_SLOT)?.query_row(slot, |row| row.get(0))?)
 }
 
-const FIRST_SLOT: &str = "SELECT role, lane FROM message WHERE run_id = :run AND state = 'pending'
-  ORDER BY role, lane LIMIT 1";
-
 const NEXT_LANE: &str = "SELECT role, lane FROM message WHERE run_id = :run AND state = 'pending' AND role = :role
     AND lane > :lane ORDER BY lane LIMIT 1";
 
@@ -184,7 +181,8 @@ pub fn pending_slots(read: &Connection, run: RunId) -> StoreResult<Vec<Slot>> {
         Ok(read.prepare_cached(sql)?.query_row(params, |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     };
     let mut slots: Vec<Slot> = Vec::new();
-    let mut next = one(FIRST_SLOT, named_params! {":run": run})?;
+    // Nothing stands before every role.
+    let mut next = one(NEXT_ROLE, named_params! {":run": run, ":role": ""})?;
     while let Some((role, lane)) = next {
         // No lane stands before every name of one.
         let after = lane.as_deref().unwrap_or("");
