@@ -80,7 +80,7 @@ fn a_stop_ends_driver_and_lanes_and_resume_gives_a_new_attempt() {
     repo.json(&["run", "amend", "--set", "limits.grace=100ms", "--reason", "it ignores us"]).ok();
     repo.json(&["run", "stop"]).ok();
     let ended = driver.wait().exits(5);
-    assert_eq!(*ended.lines().last().unwrap(), "run w-1 -> running: stopped");
+    assert_eq!(*ended.lines().last().unwrap(), "run w-1 -> stopped: it was told to stop; `run resume` lets it go on");
     wait_until("every process is gone", || repo.processes().is_empty());
     assert_eq!(repo.one::<i64>("SELECT strikes FROM job", ()), 0);
     repo.drive().exits(5);

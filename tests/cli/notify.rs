@@ -148,7 +148,10 @@ fn a_notice_can_be_tried() {
     let repo = TestRepo::new();
     repo.striatum(&["init"]).ok();
     let bell = repo.striatum(&["notify", "test"]).ok();
-    assert_eq!(bell.stdout, "no command is configured: a driver on a terminal rings its bell\n");
+    assert_eq!(
+        bell.stdout,
+        "no command is configured: a driver on a terminal rings its bell; a workflow may name one: --run-id tries that of a run\n"
+    );
     repo.write(".striatum/config.toml", "[notify]\ncommand = [\"sh\", \"-c\", \"grep -o 'this is a test'\"]\n");
     repo.json(&["notify", "test"]).refused(7, "untrusted");
     repo.trust();

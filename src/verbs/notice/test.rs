@@ -64,7 +64,7 @@ pub fn test(ctx: &Ctx, request: &TestRequest) -> Result<TestReport> {
         command: notify.command.clone(),
         on: notify.on.clone(),
         result: None,
-        detail: "no command is configured: a driver on a terminal rings its bell".to_owned(),
+        detail: none(request),
         notice,
     };
     if !notify.command.is_empty() {
@@ -72,6 +72,12 @@ pub fn test(ctx: &Ctx, request: &TestRequest) -> Result<TestReport> {
         (report.result, report.detail) = (Some(sent.result), sent.detail);
     }
     Ok(report)
+}
+
+fn none(request: &TestRequest) -> String {
+    let bell = "no command is configured: a driver on a terminal rings its bell";
+    let elsewhere = if request.run.is_some() { "" } else { "; a workflow may name one: --run-id tries that of a run" };
+    format!("{bell}{elsewhere}")
 }
 
 /// What would be used, and that its command may run.

@@ -511,7 +511,10 @@ fn report(ctx: &Ctx, run: &Run, standing: &Standing) -> Result<DriveReport> {
         (_, Standing::Stopped) if run.stop_requested_at.is_none() => {
             (run.state.to_string(), format!("{} stands", ctx.layout().stop().display()), Kind::Refused.exit())
         }
-        (_, Standing::Stopped) => (run.state.to_string(), "stopped".to_owned(), Kind::Refused.exit()),
+        (_, Standing::Stopped) => {
+            let why = reason.unwrap_or_else(|| "it was told to stop; `run resume` lets it go on".to_owned());
+            ("stopped".to_owned(), why, Kind::Refused.exit())
+        }
         (_, Standing::NotStarted) => (run.state.to_string(), "not started".to_owned(), Kind::Refused.exit()),
         (_, Standing::Moving | Standing::Over) => (run.state.to_string(), "still moving".to_owned(), 0),
     };
