@@ -364,6 +364,10 @@ fn configure(connection: &mut Connection, opening: Opening) -> rusqlite::Result<
     // Otherwise a statement is prepared again as soon as its parameters are bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(128);
+    if opening.life == Life::Long {
+        // What is mapped spares a short verb its copies; in a process that stays it counts as memory, and it reads once.
+        connection.pragma_update(None, "mmap_size", 0)?;
+    }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map(|_| ())
 }
